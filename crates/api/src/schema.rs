@@ -1,0 +1,44 @@
+//! Corrections to the schemas that are generated from the types.
+
+use schemars::Schema;
+use schemars::transform::transform_subschemas;
+use serde_json::Value;
+
+/// More resources than any container has, and few enough for the API server to admit a rule that looks at each.
+const MAX_RESOURCES: u32 = 12;
+
+/// Takes `required` out of the schema of a type that checks the presence of its fields with rules.
+///
+/// The API server answers a violated `required` with the words "Required value" alone, a violated rule with our sentence.
+pub fn leave_required_to_rules(schema: &mut Schema) {
+    schema.remove("required");
+}
+
+/// Puts each paragraph of a description on one line, throughout a schema, so that `kubectl explain` can wrap it.
+pub fn join_wrapped_lines(schema: &mut Schema) {
+    if let Some(description) = schema.get("description").and_then(|description| description.as_str()) {
+        let paragraphs: Vec<String> = description
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect();
+        schema.insert("description".into(), paragraphs.join("\n\n").into());
+    }
+    transform_subschemas(&mut join_wrapped_lines, schema);
+}
+
+/// Bounds maps of quantities and describes a quantity in a sentence, throughout a schema.
+pub fn tidy_quantities(schema: &mut Schema) {
+    if is_quantity(schema.as_value()) {
+        schema.insert(
+            "description".into(),
+            "An amount, for example `2`, `500m` or `10Gi`.".into(),
+        );
+    } else if schema.get("additionalProperties").is_some_and(is_quantity) {
+        schema.insert("maxProperties".into(), MAX_RESOURCES.into());
+    }
+    transform_subschemas(&mut tidy_quantities, schema);
+}
+
+fn is_quantity(schema: &Value) -> bool {
+    schema["x-kubernetes-int-or-string"] == true
+}

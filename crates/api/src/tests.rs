@@ -1,0 +1,199 @@
+//! Tests of the types and of the CustomResourceDefinitions that are generated from them.
+//!
+//! Whether the API server accepts the definitions, and what it says when a rule is broken, is tested against a real one.
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde_json::{Value, json};
+
+use crate::{EtcdCluster, EtcdClusterSpec, EtcdPeer, all_crds};
+
+const SAMPLE: &str = include_str!("../../../config/samples/etcd_v1alpha1_etcdcluster.yaml");
+
+fn cluster_spec(more: Value) -> EtcdClusterSpec {
+    let mut spec = json!({
+        "version": "3.6.16",
+        "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}},
+    });
+    let fields = spec.as_object_mut().unwrap();
+    fields.extend(more.as_object().unwrap().clone());
+    serde_json::from_value(spec).unwrap()
+}
+
+fn on_nodes(label: &str) -> Value {
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": label, "operator": "Exists"}]}]
+    }}})
+}
+
+/// The schema of a kind, as it is installed.
+fn schema_of(kind: &str) -> Value {
+    let crd = all_crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap();
+    let schema = crd.spec.versions[0].schema.clone().unwrap();
+    serde_json::to_value(schema.open_api_v3_schema).unwrap()
+}
+
+fn property<'a>(schema: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(schema, |schema, name| {
+        let found = &schema["properties"][name];
+        assert!(!found.is_null(), "no {name} in {path:?}");
+        found
+    })
+}
+
+#[test]
+fn the_sample_is_read() {
+    let cluster: EtcdCluster = serde_saphyr::from_str(SAMPLE).unwrap();
+    assert_eq!(cluster.metadata.name.as_deref(), Some("my-cluster"));
+    assert_eq!(cluster.spec.replicas, 3);
+    assert_eq!(cluster.spec.version, "3.6.16");
+    let claim = &cluster.spec.storage.volume_claim_template;
+    assert_eq!(claim.storage_class_name.as_deref(), Some("standard"));
+    assert!(cluster.spec.affinity().unwrap().pod_anti_affinity.is_some());
+}
+
+#[test]
+fn replicas_are_three_unless_said_otherwise() {
+    assert_eq!(cluster_spec(json!({})).replicas, 3);
+    assert_eq!(cluster_spec(json!({"replicas": 5})).replicas, 5);
+    assert_eq!(property(&schema_of("EtcdCluster"), &["spec", "replicas"])["default"], 3);
+}
+
+#[test]
+fn quantities_may_be_numbers() {
+    let spec = cluster_spec(json!({
+        "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": 1073741824}}}},
+        "podTemplate": {"resources": {"limits": {"cpu": 2}, "requests": {"cpu": 0.5}}},
+    }));
+    let claim = spec.storage.volume_claim_template.resources.unwrap();
+    assert_eq!(claim.requests.unwrap()["storage"], Quantity("1073741824".into()));
+    let pod = spec.pod_template.unwrap().resources.unwrap();
+    assert_eq!(pod.limits.unwrap()["cpu"], Quantity("2".into()));
+    assert_eq!(pod.requests.unwrap()["cpu"], Quantity("0.5".into()));
+}
+
+#[test]
+fn the_schema_lets_quantities_be_numbers() {
+    for kind in ["EtcdCluster", "EtcdPeer"] {
+        let schema = schema_of(kind);
+        for resources in [
+            property(&schema, &["spec", "podTemplate", "resources"]),
+            property(&schema, &["spec", "storage", "volumeClaimTemplate", "resources"]),
+        ] {
+            for amounts in ["limits", "requests"] {
+                let amount = &property(resources, &[amounts])["additionalProperties"];
+                assert_eq!(amount["x-kubernetes-int-or-string"], true, "{kind} {amounts}");
+                assert!(amount["type"].is_null(), "{kind} {amounts}");
+            }
+        }
+    }
+}
+
+#[test]
+fn affinity_counts_wherever_it_is_written() {
+    let nowhere = cluster_spec(json!({}));
+    assert_eq!(nowhere.affinity(), None);
+
+    let in_spec = cluster_spec(json!({"affinity": on_nodes("a"), "podTemplate": {}}));
+    let in_pod_template = cluster_spec(json!({"podTemplate": {"affinity": on_nodes("a")}}));
+    assert!(in_spec.affinity().is_some());
+    assert_eq!(in_spec.affinity(), in_pod_template.affinity());
+}
+
+#[test]
+fn what_is_absent_is_not_written() {
+    let spec = serde_json::to_value(cluster_spec(json!({}))).unwrap();
+    let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["replicas", "storage", "version"]);
+}
+
+#[test]
+fn a_missing_field_is_left_to_a_rule() {
+    let schema = schema_of("EtcdCluster");
+    for path in [vec!["spec"], vec!["spec", "storage"]] {
+        let holder = property(&schema, &path);
+        assert!(holder["required"].is_null(), "{path:?}");
+        assert!(holder["default"].is_null(), "{path:?}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_sentence_about_its_field() {
+    fn check(schema: &Value) {
+        if let Some(rules) = schema["x-kubernetes-validations"].as_array() {
+            for rule in rules {
+                let message = rule["message"].as_str().unwrap_or_default();
+                assert!(message.starts_with("spec") || message.starts_with("metadata"), "{rule}");
+            }
+        }
+        for part in schema.as_object().into_iter().flat_map(|object| object.values()) {
+            check(part);
+        }
+    }
+    check(&schema_of("EtcdCluster"));
+    check(&schema_of("EtcdPeer"));
+}
+
+#[test]
+fn every_field_of_ours_is_described() {
+    let cluster = schema_of("EtcdCluster");
+    let peer = schema_of("EtcdPeer");
+    let ours = [
+        property(&cluster, &["spec"]),
+        property(&cluster, &["status"]),
+        &property(&cluster, &["status", "members"])["items"],
+        property(&cluster, &["spec", "storage"]),
+        property(&cluster, &["spec", "podTemplate"]),
+        property(&cluster, &["spec", "podTemplate", "metadata"]),
+        property(&peer, &["spec"]),
+        property(&peer, &["status"]),
+        property(&peer, &["spec", "bootstrap"]),
+        property(&peer, &["spec", "bootstrap", "static"]),
+        &property(&peer, &["spec", "bootstrap", "static", "initialCluster"])["items"],
+    ];
+    for schema in ours {
+        for (name, field) in schema["properties"].as_object().unwrap() {
+            let description = field["description"].as_str().unwrap_or_default();
+            assert!(description.ends_with('.'), "{name}: {description:?}");
+            assert!(
+                !description.contains('\n'),
+                "{name} is described on several lines: {description:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn conditions_are_merged_by_type() {
+    let schema = schema_of("EtcdCluster");
+    let conditions = property(&schema, &["status", "conditions"]);
+    assert_eq!(conditions["x-kubernetes-list-type"], "map");
+    assert_eq!(conditions["x-kubernetes-list-map-keys"], json!(["type"]));
+}
+
+#[test]
+fn a_peer_keeps_its_bootstrap() {
+    let peer = json!({
+        "apiVersion": "etcd.improbable.io/v1alpha1",
+        "kind": "EtcdPeer",
+        "metadata": {"name": "my-cluster-0"},
+        "spec": {
+            "clusterName": "my-cluster",
+            "version": "3.6.16",
+            "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}},
+            "bootstrap": {
+                "static": {"initialCluster": [{"name": "my-cluster-0", "host": "my-cluster-0.my-cluster"}]},
+                "initialClusterState": "New",
+            },
+        },
+    });
+    let read: EtcdPeer = serde_json::from_value(peer.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), peer);
+}
+
+#[test]
+fn definitions_do_not_differ_from_run_to_run() {
+    assert_eq!(all_crds(), all_crds());
+    let names: Vec<Option<String>> = all_crds().into_iter().map(|crd| crd.metadata.name).collect();
+    let expected = ["etcdclusters.etcd.improbable.io", "etcdpeers.etcd.improbable.io"];
+    assert_eq!(names, expected.map(|name| Some(name.to_string())));
+}

@@ -1,0 +1,39 @@
+//! Conditions as Kubernetes defines them: statements about an object, with the time since which they hold.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// A statement about an object, not yet dated.
+pub struct Statement<'a> {
+    pub type_: &'a str,
+    pub holds: bool,
+    pub reason: &'a str,
+    pub message: &'a str,
+}
+
+/// The conditions that follow from what is stated now, keeping the time since which a statement has held or not held.
+pub fn conditions_after(
+    previous: &[Condition],
+    statements: &[Statement],
+    generation: Option<i64>,
+    now: &Time,
+) -> Vec<Condition> {
+    statements
+        .iter()
+        .map(|statement| condition_after(previous, statement, generation, now))
+        .collect()
+}
+
+fn condition_after(previous: &[Condition], statement: &Statement, generation: Option<i64>, now: &Time) -> Condition {
+    let status = if statement.holds { "True" } else { "False" };
+    let unchanged = previous
+        .iter()
+        .find(|old| old.type_ == statement.type_ && old.status == status);
+    Condition {
+        type_: statement.type_.into(),
+        status: status.into(),
+        reason: statement.reason.into(),
+        message: statement.message.into(),
+        observed_generation: generation,
+        last_transition_time: unchanged.map_or_else(|| now.clone(), |old| old.last_transition_time.clone()),
+    }
+}

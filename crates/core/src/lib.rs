@@ -1,0 +1,7 @@
+//! The decisions of the etcd operator.
+//!
+//! Everything here is a function from what was observed to what should be done or said. Nothing here talks to
+//! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter.
+
+pub mod conditions;
+pub mod status;
