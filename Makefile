@@ -1,0 +1,31 @@
+# Everything a developer types. `make help` lists it.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lab-up lab-down lab-status image deploy generate
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## From nothing to a running operator on a real three-node Kubernetes, and a look at it
+	@scripts/demo
+
+test: ## Everything, from format to end to end (takes a running lab down first, and its own at the end)
+	@scripts/test
+
+lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
+	@cargo run --quiet --locked -p lab -- up
+
+lab-down: ## Stop it and leave nothing of it behind but the cache
+	@cargo run --quiet --locked -p lab -- down
+
+lab-status: ## Show what of it runs
+	@cargo run --quiet --locked -p lab -- status
+
+image: ## Build the operator's image, as an archive in target/image/
+	@scripts/build-image
+
+deploy: ## Build the image and install (or update) CRDs and operator in the lab
+	@scripts/deploy
+
+generate: ## Write config/crd/ and config/install.yaml anew from the types
+	@cargo run --quiet --locked -p etcd-operator -- crds --out-dir config/crd
+	@cat config/crd/*.yaml config/operator/namespace.yaml config/operator/rbac.yaml config/operator/deployment.yaml > config/install.yaml

@@ -1,0 +1,302 @@
+//! The lab comes and goes: `up` after a clean end, a crash and an interruption; `down` that leaves nothing; and one
+//! clear sentence for each thing that a machine may lack. There is one lab per machine, so these run one by one, and
+//! they take a running lab down.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const LAB: &str = env!("CARGO_BIN_EXE_lab");
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A checkout of its own for a test, so that the real one's `.lab` is left alone.
+fn checkout(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn lab(folder: &Path, command: &str) -> Command {
+    let mut lab = Command::new(LAB);
+    lab.current_dir(folder).arg(command);
+    lab
+}
+
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = text_of(&output);
+    assert!(output.status.success(), "{command:?} failed:\n{text}");
+    println!("{text}");
+    text
+}
+
+fn text_of(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// The one sentence on the last line of a command that must fail.
+fn refusal(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(
+        !output.status.success(),
+        "{command:?} should have failed:\n{}",
+        text_of(&output)
+    );
+    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    assert_eq!(complaint.lines().count(), 1, "one sentence, please: {complaint}");
+    complaint
+}
+
+fn ready_nodes(folder: &Path) -> usize {
+    let mut kubectl = Command::new(folder.join(".lab/bin/kubectl"));
+    kubectl
+        .arg("--kubeconfig")
+        .arg(folder.join(".lab/kubeconfig"))
+        .args(["get", "nodes", "--no-headers"]);
+    succeeds(&mut kubectl)
+        .lines()
+        .filter(|line| line.split_whitespace().nth(1) == Some("Ready"))
+        .count()
+}
+
+/// All that a lab could leave on a machine.
+fn traces() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut add = |kind: &str, text: String| found.extend(text.lines().map(|line| format!("{kind}: {line}")));
+    for question in [
+        "ip netns list",
+        "ip -brief link show",
+        "ip route show table all",
+        "ip rule show",
+    ] {
+        let words: Vec<&str> = question.split(' ').collect();
+        let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        add(question, String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    add(
+        "mount",
+        mounts
+            .lines()
+            .map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ") + "\n")
+            .collect(),
+    );
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+    {
+        let groups = std::fs::read_dir(hierarchy.path())
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.path().is_dir());
+        add(
+            "cgroup",
+            groups.map(|group| format!("{}\n", group.path().display())).collect(),
+        );
+    }
+    for folder in ["/run", "/var/lib"] {
+        let entries = std::fs::read_dir(folder).unwrap().flatten();
+        add(
+            "folder",
+            entries.map(|entry| format!("{}\n", entry.path().display())).collect(),
+        );
+    }
+    add("process", lab_processes().join("\n"));
+    found
+}
+
+/// Every process that could be one of the lab's: by its program or by what it was told. Zombies count: somebody would
+/// have to collect them.
+fn lab_processes() -> Vec<String> {
+    let programs = [
+        "containerd",
+        "containerd-shim",
+        "kubelet",
+        "kube-",
+        "etcd",
+        "coredns",
+        "pause",
+        "nsenter",
+    ];
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(id) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let line = std::fs::read_to_string(entry.path().join("cmdline"))
+            .unwrap_or_default()
+            .replace('\0', " ");
+        if programs.iter().any(|program| name.starts_with(program)) || line.contains("/etcd-lab") {
+            found.push(format!("{id} {} {line}", name.trim()));
+        }
+    }
+    found
+}
+
+#[test]
+fn up_and_down_leave_the_machine_as_it_was() {
+    let _alone = alone();
+    let folder = checkout("up-and-down");
+    succeeds(&mut lab(&folder, "down"));
+    // The lab lives in its own network namespaces, so a port that is taken on the machine is no hindrance to it.
+    let _taken: Vec<TcpListener> = [6443, 10250]
+        .iter()
+        .filter_map(|port| TcpListener::bind(("0.0.0.0", *port)).ok())
+        .collect();
+    let before = traces();
+
+    succeeds(&mut lab(&folder, "up"));
+    assert_eq!(ready_nodes(&folder), 3);
+    for tool in ["kubectl", "etcdctl", "etcdutl"] {
+        assert!(folder.join(".lab/bin").join(tool).exists(), "{tool} is missing");
+    }
+    assert!(succeeds(&mut lab(&folder, "status")).contains("node3          Ready"));
+    assert!(succeeds(&mut lab(&folder, "up")).contains("up already"));
+    assert!(
+        !lab_processes().is_empty(),
+        "the test looks for processes that it can't see"
+    );
+
+    // A crash: everything dies where it stands, and nobody cleans up.
+    let processes = lab_processes();
+    let ids: Vec<&str> = processes.iter().filter_map(|line| line.split(' ').next()).collect();
+    succeeds(Command::new("kill").arg("-KILL").args(&ids));
+    let again = succeeds(&mut lab(&folder, "up"));
+    assert!(again.contains("leftovers of an earlier run: swept"), "{again}");
+    assert_eq!(ready_nodes(&folder), 3);
+
+    succeeds(&mut lab(&folder, "down"));
+    assert!(!folder.join(".lab").exists());
+    assert_same(&before, &wait_for(&before));
+    assert!(succeeds(&mut lab(&folder, "down")).contains("was not up"));
+}
+
+#[test]
+fn an_interrupted_up_is_swept() {
+    let _alone = alone();
+    let folder = checkout("interrupted");
+    succeeds(&mut lab(&folder, "down"));
+    let before = traces();
+    let mut up = lab(&folder, "up").spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !lab_processes().iter().any(|process| process.contains("kubelet")) {
+        assert!(Instant::now() < deadline, "no kubelet was started within two minutes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert!(refusal(&mut lab(&folder, "status")).contains("The lab is not up"));
+
+    succeeds(&mut lab(&folder, "down"));
+    assert_same(&before, &wait_for(&before));
+}
+
+/// Zombies are collected a moment after `down` returns, by init.
+fn wait_for(expected: &BTreeSet<String>) -> BTreeSet<String> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let now = traces();
+        if now == *expected || Instant::now() > deadline {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn assert_same(before: &BTreeSet<String>, after: &BTreeSet<String>) {
+    let left: Vec<_> = after.difference(before).collect();
+    let lost: Vec<_> = before.difference(after).collect();
+    assert!(
+        left.is_empty() && lost.is_empty(),
+        "left behind: {left:#?}\ntaken away: {lost:#?}"
+    );
+}
+
+#[test]
+fn what_a_machine_lacks_is_told_in_one_sentence() {
+    let _alone = alone();
+    let folder = checkout("refusals");
+    succeeds(&mut lab(&folder, "down"));
+    let before = traces();
+
+    let says = refusal(&mut as_nobody(&folder));
+    assert!(says.ends_with("run it as root."), "{says}");
+
+    let says = refusal(
+        lab(&folder, "up")
+            .env("XDG_CACHE_HOME", folder.join("empty"))
+            .env("PATH", path_without_go(&folder)),
+    );
+    assert!(says.starts_with("Go is not installed"), "{says}");
+
+    let small = folder.join("small");
+    std::fs::create_dir(&small).unwrap();
+    succeeds(
+        Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"])
+            .arg(&small),
+    );
+    let says = refusal(lab(&folder, "up").env("XDG_CACHE_HOME", &small));
+    succeeds(Command::new("umount").arg(&small));
+    assert!(says.starts_with("The lab needs 8.0 GiB of free disk in "), "{says}");
+    assert!(says.contains(&small.display().to_string()), "{says}");
+
+    succeeds(Command::new("ip").args(["link", "add", "not-the-lab", "type", "dummy"]));
+    succeeds(Command::new("ip").args(["address", "add", "10.200.3.1/24", "dev", "not-the-lab"]));
+    succeeds(Command::new("ip").args(["link", "set", "not-the-lab", "up"]));
+    let says = refusal(&mut lab(&folder, "up"));
+    succeeds(Command::new("ip").args(["link", "delete", "not-the-lab"]));
+    assert!(says.starts_with("The lab needs the addresses 10.200.0.0/16"), "{says}");
+    assert!(says.contains("not-the-lab"), "{says}");
+
+    let says = refusal(lab(&folder, "node").args(["stop", "node1"]));
+    assert_eq!(says, "The lab is not up: run `make lab-up` first.");
+
+    assert_same(&before, &wait_for(&before));
+}
+
+/// `lab up` as a user without rights. The program is copied to where such a user may read it.
+fn as_nobody(folder: &Path) -> Command {
+    let copy = std::env::temp_dir().join(format!("lab-for-nobody-{}", std::process::id()));
+    std::fs::copy(LAB, &copy).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"]);
+    command
+        .arg("\"$0\" up; code=$?; exit $code")
+        .arg(&copy)
+        .current_dir("/")
+        .env("HOME", folder);
+    command
+}
+
+/// A PATH with everything the system has, except Go.
+fn path_without_go(folder: &Path) -> PathBuf {
+    let bin = folder.join("bin-without-go");
+    std::fs::create_dir(&bin).unwrap();
+    for system in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
+        for entry in std::fs::read_dir(system)
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.file_name() != "go")
+        {
+            // The same name may be in two of them; the first one wins, as in a PATH.
+            let _ = symlink(entry.path(), bin.join(entry.file_name()));
+        }
+    }
+    bin
+}
