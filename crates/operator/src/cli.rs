@@ -1,0 +1,117 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// Runs etcd clusters on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "etcd-operator", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the operator.
+    Run(RunOptions),
+    /// Print the CustomResourceDefinitions as YAML.
+    Crds(CrdsOptions),
+    /// Print the version of the operator.
+    Version,
+}
+
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// The namespaces to work in, separated by commas. All namespaces unless set.
+    #[arg(long, env = "ETCD_OPERATOR_NAMESPACES", value_delimiter = ',')]
+    pub namespaces: Vec<String>,
+
+    /// How to write the log: text for people, json for machines. RUST_LOG chooses what is logged, info unless set.
+    #[arg(long, env = "ETCD_OPERATOR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// Where to serve /metrics, /healthz and /readyz. An address such as :8080 means all interfaces.
+    #[arg(long, env = "ETCD_OPERATOR_METRICS_ADDR", default_value = "0.0.0.0:8080", value_parser = parse_address)]
+    pub metrics_addr: SocketAddr,
+
+    /// Whether to work only while holding the lease `etcd-operator`, so that several operators can run side by side.
+    #[arg(
+        long,
+        env = "ETCD_OPERATOR_ENABLE_LEADER_ELECTION",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub enable_leader_election: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CrdsOptions {
+    /// Write one file per CustomResourceDefinition into this directory instead of printing them.
+    #[arg(long)]
+    pub out_dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let with_host = if text.starts_with(':') {
+        format!("0.0.0.0{text}")
+    } else {
+        text.to_string()
+    };
+    with_host
+        .parse()
+        .map_err(|_| "not an address and port; write it like 0.0.0.0:8080 or :8080".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_options(args: &[&str]) -> RunOptions {
+        let cli = Cli::try_parse_from(["etcd-operator", "run"].iter().chain(args)).unwrap();
+        let Command::Run(options) = cli.command else {
+            panic!("run expected")
+        };
+        options
+    }
+
+    #[test]
+    fn all_namespaces_and_leader_election_are_the_default() {
+        let options = run_options(&[]);
+        assert!(options.namespaces.is_empty());
+        assert!(options.enable_leader_election);
+        assert_eq!(options.log_format, LogFormat::Text);
+        assert_eq!(options.metrics_addr, "0.0.0.0:8080".parse().unwrap());
+    }
+
+    #[test]
+    fn namespaces_are_separated_by_commas() {
+        assert_eq!(run_options(&["--namespaces", "a,b"]).namespaces, ["a", "b"]);
+    }
+
+    #[test]
+    fn leader_election_is_switched_with_or_without_a_value() {
+        assert!(!run_options(&["--enable-leader-election=false"]).enable_leader_election);
+        assert!(!run_options(&["--enable-leader-election", "false"]).enable_leader_election);
+        assert!(run_options(&["--enable-leader-election"]).enable_leader_election);
+    }
+
+    #[test]
+    fn an_address_without_a_host_means_all_interfaces() {
+        assert_eq!(
+            run_options(&["--metrics-addr", ":9090"]).metrics_addr,
+            "0.0.0.0:9090".parse().unwrap()
+        );
+        assert!(Cli::try_parse_from(["etcd-operator", "run", "--metrics-addr", "nonsense"]).is_err());
+    }
+}

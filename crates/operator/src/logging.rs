@@ -1,0 +1,19 @@
+//! The log.
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::LogFormat;
+
+/// Starts logging to the standard output. What is logged follows RUST_LOG, and is `info` without it.
+pub fn start(format: LogFormat) -> anyhow::Result<()> {
+    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = if wanted.is_empty() { "info" } else { &wanted };
+    let filter = EnvFilter::try_new(filter).with_context(|| format!("reading RUST_LOG={wanted}"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(())
+}

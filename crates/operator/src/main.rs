@@ -1,0 +1,29 @@
+//! The etcd operator: runs etcd clusters on Kubernetes.
+
+mod cli;
+mod controller;
+mod crds;
+mod http;
+mod leader;
+mod logging;
+mod metrics;
+mod readiness;
+mod run;
+mod shutdown;
+mod words;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Run(options) => run::run(options).await,
+        Command::Crds(options) => crds::write(options.out_dir.as_deref()),
+        Command::Version => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The metrics that the operator offers to Prometheus.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+pub struct Metrics {
+    registry: Registry,
+    /// 1 while this process leads, else 0.
+    pub leader: Gauge,
+    /// How many EtcdClusters are in the cache.
+    pub clusters: Gauge,
+    reconciles: Family<ReconcileLabels, Counter>,
+    reconcile_durations: Family<ControllerLabels, Histogram>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            leader: Gauge::default(),
+            clusters: Gauge::default(),
+            reconciles: Family::default(),
+            // From 1 ms to a little over the deadline of a reconcile.
+            reconcile_durations: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 9))),
+        };
+        metrics.registered()
+    }
+
+    // The names lack the endings `_info` and `_total`, which the registry adds.
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register(
+            "etcd_operator_build",
+            "The version of the operator",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        registry.register(
+            "etcd_operator_leader",
+            "1 while this process leads, else 0",
+            self.leader.clone(),
+        );
+        registry.register(
+            "etcd_operator_clusters",
+            "The number of EtcdClusters",
+            self.clusters.clone(),
+        );
+        registry.register(
+            "etcd_operator_reconcile",
+            "How often an object was compared with the state of the world and acted upon",
+            self.reconciles.clone(),
+        );
+        registry.register(
+            "etcd_operator_reconcile_duration_seconds",
+            "How long that took",
+            self.reconcile_durations.clone(),
+        );
+        self
+    }
+
+    pub fn record_reconcile(&self, controller: &'static str, succeeded: bool, took: Duration) {
+        let result = if succeeded { "ok" } else { "error" };
+        self.reconciles
+            .get_or_create(&ReconcileLabels { controller, result })
+            .inc();
+        self.reconcile_durations
+            .get_or_create(&ControllerLabels { controller })
+            .observe(took.as_secs_f64());
+    }
+
+    /// All metrics in the text format that Prometheus reads.
+    pub fn as_text(&self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).context("writing the metrics as text")?;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_their_documented_names() {
+        let metrics = Metrics::new();
+        metrics.leader.set(1);
+        metrics.clusters.set(7);
+        metrics.record_reconcile("etcdcluster", true, Duration::from_millis(2));
+        metrics.record_reconcile("etcdcluster", false, Duration::from_millis(2));
+        let text = metrics.as_text().unwrap();
+        for line in [
+            concat!(
+                "etcd_operator_build_info{version=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\"} 1"
+            ),
+            "etcd_operator_leader 1",
+            "etcd_operator_clusters 7",
+            "etcd_operator_reconcile_total{controller=\"etcdcluster\",result=\"ok\"} 1",
+            "etcd_operator_reconcile_total{controller=\"etcdcluster\",result=\"error\"} 1",
+            "etcd_operator_reconcile_duration_seconds_count{controller=\"etcdcluster\"} 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line:?} in\n{text}");
+        }
+    }
+}

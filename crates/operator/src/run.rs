@@ -1,0 +1,70 @@
+//! The command `run`: from the start of the process to its orderly end.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use kube::Client;
+use tracing::info;
+
+use crate::cli::RunOptions;
+use crate::controller::{self, Scope};
+use crate::http::{self, Sources};
+use crate::leader::{self, Candidate};
+use crate::logging;
+use crate::metrics::Metrics;
+use crate::readiness::Readiness;
+use crate::shutdown::Shutdown;
+
+pub async fn run(options: RunOptions) -> anyhow::Result<()> {
+    logging::start(options.log_format)?;
+    info!(version = env!("CARGO_PKG_VERSION"), "starting the etcd operator");
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow!("another cryptography provider than ring was installed before"))?;
+
+    let shutdown = Shutdown::on_signals()?;
+    let metrics = Arc::new(Metrics::new());
+    let readiness = Arc::new(Readiness::waiting_for("the first answer of the API server"));
+    let sources = Sources {
+        metrics: metrics.clone(),
+        readiness: readiness.clone(),
+        shutdown: shutdown.clone(),
+    };
+    let server = http::serve(options.metrics_addr, sources).await?;
+
+    let client = Client::try_default()
+        .await
+        .context("finding out how to reach the API server")?;
+    let work = controller::Work {
+        client: client.clone(),
+        scopes: Scope::of_namespaces(&options.namespaces),
+        metrics,
+        readiness,
+        shutdown,
+    };
+    if options.enable_leader_election {
+        work_while_leading(Candidate::new(client, leader::own_namespace()?), &work).await;
+    } else {
+        controller::run(&work).await;
+    }
+
+    server.abort();
+    info!("stopped");
+    Ok(())
+}
+
+/// Works from the moment this process leads until it is told to stop, then lets another process lead.
+async fn work_while_leading(candidate: Candidate, work: &controller::Work) {
+    let elected = tokio::select! {
+        leadership = candidate.win(|| work.readiness.set_ready()) => Some(leadership),
+        () = work.shutdown.begun() => None,
+    };
+    let Some(mut leadership) = elected else { return };
+    work.metrics.leader.set(1);
+    tokio::select! {
+        () = controller::run(work) => {}
+        never = leadership.keep() => match never {},
+    }
+    leadership.release().await;
+    work.metrics.leader.set(0);
+}
