@@ -1,1 +1,136 @@
-//! What the end-to-end tests share.
+//! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
+//! conditions with a deadline.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that can't go on should stop right there"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The folder of this checkout.
+pub fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are in a folder of the checkout")
+        .to_owned()
+}
+
+/// Runs `kubectl` against the lab, with something to read on its standard input. What it printed, or its complaint.
+pub fn kubectl_with_input(args: &[&str], input: &str) -> Result<String, String> {
+    let lab = checkout().join(".lab");
+    let mut child = Command::new(lab.join("bin/kubectl"))
+        .arg("--kubeconfig")
+        .arg(lab.join("kubeconfig"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("these tests need the lab: run `make lab-up` and `make deploy` first");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes())
+        .expect("kubectl reads its input");
+    let output = child.wait_with_output().expect("kubectl ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
+}
+
+/// Runs a `kubectl` that must succeed, given as a person would type it.
+pub fn kubectl(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    kubectl_with_input(&words, "").unwrap_or_else(|complaint| panic!("kubectl {line}: {complaint}"))
+}
+
+/// Runs a `kubectl` whose failure is an answer too.
+pub fn try_kubectl(line: &str) -> Result<String, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    kubectl_with_input(&words, "")
+}
+
+/// Reads an object, or a list of them.
+pub fn get(line: &str) -> Value {
+    serde_json::from_str(&kubectl(&format!("get {line} -o json"))).expect("kubectl prints JSON")
+}
+
+/// Waits until a question has an answer. If it never comes, says what was waited for and what the last try said.
+pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(reason) if Instant::now() > deadline => panic!("{what}: not within {limit:?}. At last: {reason}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(200)),
+        }
+    }
+}
+
+/// For `eventually`: what was seen must be what is expected.
+pub fn is<T: PartialEq + std::fmt::Debug>(seen: T, expected: T) -> Result<(), String> {
+    if seen == expected {
+        Ok(())
+    } else {
+        Err(format!("{seen:?} instead of {expected:?}"))
+    }
+}
+
+/// A namespace of a test's own, deleted with all that is in it when the test ends.
+pub struct Namespace(pub String);
+
+impl Namespace {
+    pub fn create(name: &str) -> Self {
+        // What an interrupted run left would be in the way.
+        kubectl(&format!("delete namespace {name} --ignore-not-found"));
+        kubectl(&format!("create namespace {name}"));
+        Namespace(name.to_owned())
+    }
+
+    pub fn apply(&self, manifest: &str) -> Result<String, String> {
+        kubectl_with_input(&["--namespace", &self.0, "apply", "-f", "-"], manifest)
+    }
+
+    /// Asks the API server whether it would take a manifest, without keeping it.
+    pub fn try_apply(&self, manifest: &str) -> Result<String, String> {
+        kubectl_with_input(
+            &["--namespace", &self.0, "apply", "--dry-run=server", "-f", "-"],
+            manifest,
+        )
+    }
+
+    pub fn kubectl(&self, line: &str) -> String {
+        kubectl(&format!("--namespace {} {line}", self.0))
+    }
+
+    pub fn get(&self, line: &str) -> Value {
+        get(&format!("--namespace {} {line}", self.0))
+    }
+
+    pub fn wait_for_pod(&self, pod: &str) {
+        self.kubectl(&format!("wait --for=condition=Ready pod/{pod} --timeout=60s"));
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // Its pods must be gone before another test counts on the node, but nobody needs to wait for it.
+        let _ = try_kubectl(&format!("delete namespace {} --wait=false", self.0));
+    }
+}
+
+/// Runs one of the lab library's asynchronous functions to its end.
+pub fn finish<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(work)
+}

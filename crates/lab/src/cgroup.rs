@@ -1,6 +1,7 @@
 //! Control groups. Every process of the lab is in the group `etcd-lab`, each node's in a group of its own below it, so
 //! that a node's processes, containers included, can be found and killed whatever became of whoever started them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -99,8 +100,9 @@ pub fn of_container(group: &str, container: &str) -> Option<String> {
     Some(path.strip_prefix(tracking("")).ok()?.display().to_string())
 }
 
-/// Kills every process in a group at once, as a power cut does, and removes the group.
-pub fn destroy(group: &str) -> Result<()> {
+/// Kills every process in a group at once, as a power cut does, and removes the group. Returns whom it killed.
+pub fn destroy(group: &str) -> Result<BTreeSet<i32>> {
+    let mut killed = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         // Again and again until none is left: one may have started another just before it died.
@@ -112,12 +114,22 @@ pub fn destroy(group: &str) -> Result<()> {
             bail!("these processes in the control group {group} don't die: {processes:?}");
         }
         signal(&processes, Signal::KILL)?;
+        killed.extend(processes);
         std::thread::sleep(Duration::from_millis(20));
     }
     for hierarchy in hierarchies()? {
         remove(&hierarchy.join(group), deadline)?;
     }
-    Ok(())
+    Ok(killed)
+}
+
+/// Waits until init has collected processes that were killed, so that `ps` shows them no more. Some are slow at it.
+pub fn wait_until_collected(processes: &BTreeSet<i32>) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let is_there = |id: &i32| Path::new("/proc").join(id.to_string()).exists();
+    while processes.iter().any(is_there) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Sends a signal to processes. That some are gone already is no error.

@@ -139,12 +139,13 @@ async fn start() -> Result<()> {
 fn sweep() -> Result<bool> {
     let folders = [PathBuf::from(paths::DATA), PathBuf::from(paths::RUN)];
     let found = folders.iter().any(|folder| folder.exists());
-    cgroup::destroy(cgroup::LAB)?;
+    let killed = cgroup::destroy(cgroup::LAB)?;
     network::sweep()?;
     for folder in &folders {
         mounts::sweep(folder)?;
         remove_if_there(folder)?;
     }
+    cgroup::wait_until_collected(&killed);
     Ok(found)
 }
 

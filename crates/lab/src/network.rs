@@ -60,7 +60,12 @@ pub fn check_addresses_are_free() -> Result<()> {
 pub fn create() -> Result<()> {
     create_namespace(CONTROL)?;
     let control = control_namespace();
-    inside(CONTROL, &format!("link add {BRIDGE} type bridge"))?;
+    // With a hardware address of its own: else it takes one of its ports', changes it whenever a node comes or goes, and
+    // nobody finds the API server for a while.
+    inside(
+        CONTROL,
+        &format!("link add {BRIDGE} address 02:00:0a:c7:00:02 type bridge"),
+    )?;
     inside(CONTROL, &format!("address add {CONTROL_ADDRESS}/24 dev {BRIDGE}"))?;
     inside(CONTROL, &format!("link set {BRIDGE} up"))?;
 

@@ -295,6 +295,8 @@ conf_dir = "{cni}"
             // Images can't be pulled again, and the machine's disk is shared: neither may cost a pod its life.
             "imageGCHighThresholdPercent": 100,
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+            // The kubelet says that it lives every quarter of this, so that a lost node is noticed soon.
+            "nodeLeaseDurationSeconds": 16,
             "nodeStatusUpdateFrequency": "4s",
         })
         .to_string()

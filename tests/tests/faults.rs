@@ -1,0 +1,176 @@
+//! The faults that the lab causes do what they say, and can be undone. They strike whole nodes, so they run one at a
+//! time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use e2e::{Namespace, eventually, finish, get, is, try_kubectl};
+use lab::node::Node;
+use lab::{api, faults};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An etcd of one member on a given node, with its data on a claim. Everything it needs to live through a power cut.
+fn etcd_on(node: &str) -> String {
+    format!(
+        r#"
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: data}}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {{requests: {{storage: 50Mi}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: etcd}}
+spec:
+  nodeSelector: {{kubernetes.io/hostname: {node}}}
+  terminationGracePeriodSeconds: 0
+  securityContext: {{runAsUser: 1000, fsGroup: 1000, runAsNonRoot: true}}
+  containers:
+  - name: etcd
+    image: quay.io/coreos/etcd:v3.6.16
+    command: [/usr/local/bin/etcd, --data-dir=/data/etcd, "--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://127.0.0.1:2379"]
+    readinessProbe: {{exec: {{command: [etcdctl, endpoint, health]}}, periodSeconds: 1, timeoutSeconds: 5}}
+    volumeMounts: [{{name: data, mountPath: /data}}]
+  volumes: [{{name: data, persistentVolumeClaim: {{claimName: data}}}}]
+"#
+    )
+}
+
+fn start_etcd(name: &str, node: &str) -> Namespace {
+    let namespace = Namespace::create(name);
+    namespace.apply(&etcd_on(node)).unwrap();
+    namespace.wait_for_pod("etcd");
+    assert_eq!(namespace.kubectl("exec etcd -- etcdctl put greeting hello"), "OK");
+    namespace
+}
+
+/// The value that etcd has, empty if it has none, or why it can't be asked.
+fn greeting(namespace: &Namespace) -> Result<String, String> {
+    let etcdctl = "exec etcd -- etcdctl --command-timeout=2s get greeting --print-value-only";
+    try_kubectl(&format!("--namespace {} {etcdctl}", namespace.0))
+}
+
+/// Asks etcd from outside of Kubernetes, by the pod's address.
+fn answers(address: &str) -> bool {
+    let etcdctl = e2e::checkout().join(".lab/bin/etcdctl");
+    let mut command = std::process::Command::new(etcdctl);
+    command.args([
+        "--command-timeout=2s",
+        "--dial-timeout=2s",
+        "--endpoints",
+        &format!("http://{address}:2379"),
+    ]);
+    command.args(["get", "greeting"]).output().unwrap().status.success()
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = get(&format!("node {}", node.name()))["status"]["conditions"].clone();
+    conditions
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+fn wait_for_node(node: &Node, ready: bool) {
+    let what = format!("{} is {}Ready", node.name(), if ready { "" } else { "not " });
+    eventually(&what, Duration::from_secs(60), || is(is_ready(node), ready));
+}
+
+#[test]
+fn a_node_loses_its_power_and_comes_back() {
+    let _alone = alone();
+    let node = Node::named("node1").unwrap();
+    let namespace = start_etcd("fault-power", "node1");
+    let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
+    assert!(answers(&address));
+
+    node.stop().unwrap();
+    assert!(!node.is_on());
+    assert!(!answers(&address), "a pod on a node without power must not answer");
+    wait_for_node(&node, false);
+
+    finish(node.start()).unwrap();
+    wait_for_node(&node, true);
+    let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
+    assert_eq!(value, "hello");
+    assert_eq!(
+        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
+        1
+    );
+}
+
+#[test]
+fn a_node_is_cut_from_the_network_and_healed() {
+    let _alone = alone();
+    let node = Node::named("node2").unwrap();
+    let namespace = start_etcd("fault-cut", "node2");
+    let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
+
+    node.cut().unwrap();
+    assert!(!answers(&address), "a pod on a node without network must not answer");
+    wait_for_node(&node, false);
+
+    node.heal().unwrap();
+    wait_for_node(&node, true);
+    eventually("etcd answers again", Duration::from_secs(30), || {
+        is(answers(&address), true)
+    });
+    assert_eq!(
+        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
+        0,
+        "it ran all the time"
+    );
+}
+
+#[test]
+fn a_volume_is_wiped_or_destroyed() {
+    let _alone = alone();
+    let namespace = start_etcd("fault-volume", "node3");
+    let client = || async { api::client().await.unwrap() };
+
+    finish(async { faults::wipe_volume(&client().await, &namespace.0, "data").await }).unwrap();
+    namespace.kubectl("delete pod etcd");
+    namespace.apply(&etcd_on("node3")).unwrap();
+    namespace.wait_for_pod("etcd");
+    assert_eq!(greeting(&namespace).as_deref(), Ok(""), "an emptied volume has no data");
+
+    finish(async { faults::destroy_volume(&client().await, &namespace.0, "data").await }).unwrap();
+    namespace.kubectl("delete pod etcd");
+    namespace.apply(&etcd_on("node3")).unwrap();
+    eventually("the pod can't mount what is gone", Duration::from_secs(60), || {
+        let events = namespace.kubectl("get events --field-selector reason=FailedMount");
+        if events.contains("FailedMount") {
+            Ok(())
+        } else {
+            Err("no such event".to_owned())
+        }
+    });
+}
+
+#[test]
+fn a_container_hangs_and_goes_on() {
+    let _alone = alone();
+    let namespace = start_etcd("fault-pause", "node3");
+    let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
+    let client = || async { api::client().await.unwrap() };
+
+    finish(async { faults::pause_container(&client().await, &namespace.0, "etcd", "etcd").await }).unwrap();
+    assert!(!answers(&address), "a paused process must not answer");
+
+    finish(async { faults::resume_container(&client().await, &namespace.0, "etcd", "etcd").await }).unwrap();
+    eventually("etcd answers again", Duration::from_secs(30), || {
+        is(answers(&address), true)
+    });
+    assert_eq!(
+        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
+        0
+    );
+}
