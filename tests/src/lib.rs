@@ -1,11 +1,7 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that can't go on should stop right there"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't go on should stop right there")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,10 +12,7 @@ use serde_json::Value;
 
 /// The folder of this checkout.
 pub fn checkout() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the tests are in a folder of the checkout")
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of the checkout").to_owned()
 }
 
 /// Runs `kubectl` against the lab, with something to read on its standard input. What it printed, or its complaint.
@@ -34,19 +27,10 @@ pub fn kubectl_with_input(args: &[&str], input: &str) -> Result<String, String> 
         .stderr(Stdio::piped())
         .spawn()
         .expect("these tests need the lab: run `make lab-up` and `make deploy` first");
-    child
-        .stdin
-        .take()
-        .expect("a pipe")
-        .write_all(input.as_bytes())
-        .expect("kubectl reads its input");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("kubectl reads its input");
     let output = child.wait_with_output().expect("kubectl ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() {
-        Ok(text(&output.stdout))
-    } else {
-        Err(text(&output.stderr))
-    }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 /// Runs a `kubectl` that must succeed, given as a person would type it.
@@ -80,11 +64,7 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
 
 /// For `eventually`: what was seen must be what is expected.
 pub fn is<T: PartialEq + std::fmt::Debug>(seen: T, expected: T) -> Result<(), String> {
-    if seen == expected {
-        Ok(())
-    } else {
-        Err(format!("{seen:?} instead of {expected:?}"))
-    }
+    if seen == expected { Ok(()) } else { Err(format!("{seen:?} instead of {expected:?}")) }
 }
 
 /// A namespace of a test's own, deleted with all that is in it when the test ends.
@@ -104,10 +84,7 @@ impl Namespace {
 
     /// Asks the API server whether it would take a manifest, without keeping it.
     pub fn try_apply(&self, manifest: &str) -> Result<String, String> {
-        kubectl_with_input(
-            &["--namespace", &self.0, "apply", "--dry-run=server", "-f", "-"],
-            manifest,
-        )
+        kubectl_with_input(&["--namespace", &self.0, "apply", "--dry-run=server", "-f", "-"], manifest)
     }
 
     pub fn kubectl(&self, line: &str) -> String {

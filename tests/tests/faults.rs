@@ -61,22 +61,13 @@ fn greeting(namespace: &Namespace) -> Result<String, String> {
 fn answers(address: &str) -> bool {
     let etcdctl = e2e::checkout().join(".lab/bin/etcdctl");
     let mut command = std::process::Command::new(etcdctl);
-    command.args([
-        "--command-timeout=2s",
-        "--dial-timeout=2s",
-        "--endpoints",
-        &format!("http://{address}:2379"),
-    ]);
+    command.args(["--command-timeout=2s", "--dial-timeout=2s", "--endpoints", &format!("http://{address}:2379")]);
     command.args(["get", "greeting"]).output().unwrap().status.success()
 }
 
 fn is_ready(node: &Node) -> bool {
     let conditions = get(&format!("node {}", node.name()))["status"]["conditions"].clone();
-    conditions
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    conditions.as_array().unwrap().iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 fn wait_for_node(node: &Node, ready: bool) {
@@ -101,10 +92,7 @@ fn a_node_loses_its_power_and_comes_back() {
     wait_for_node(&node, true);
     let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
     assert_eq!(value, "hello");
-    assert_eq!(
-        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
-        1
-    );
+    assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 1);
 }
 
 #[test]
@@ -120,14 +108,8 @@ fn a_node_is_cut_from_the_network_and_healed() {
 
     node.heal().unwrap();
     wait_for_node(&node, true);
-    eventually("etcd answers again", Duration::from_secs(30), || {
-        is(answers(&address), true)
-    });
-    assert_eq!(
-        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
-        0,
-        "it ran all the time"
-    );
+    eventually("etcd answers again", Duration::from_secs(30), || is(answers(&address), true));
+    assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 0, "it ran all the time");
 }
 
 #[test]
@@ -147,11 +129,7 @@ fn a_volume_is_wiped_or_destroyed() {
     namespace.apply(&etcd_on("node3")).unwrap();
     eventually("the pod can't mount what is gone", Duration::from_secs(60), || {
         let events = namespace.kubectl("get events --field-selector reason=FailedMount");
-        if events.contains("FailedMount") {
-            Ok(())
-        } else {
-            Err("no such event".to_owned())
-        }
+        if events.contains("FailedMount") { Ok(()) } else { Err("no such event".to_owned()) }
     });
 }
 
@@ -166,11 +144,6 @@ fn a_container_hangs_and_goes_on() {
     assert!(!answers(&address), "a paused process must not answer");
 
     finish(async { faults::resume_container(&client().await, &namespace.0, "etcd", "etcd").await }).unwrap();
-    eventually("etcd answers again", Duration::from_secs(30), || {
-        is(answers(&address), true)
-    });
-    assert_eq!(
-        namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"],
-        0
-    );
+    eventually("etcd answers again", Duration::from_secs(30), || is(answers(&address), true));
+    assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 0);
 }

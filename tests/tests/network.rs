@@ -44,39 +44,22 @@ fn pods_find_each_other_by_name_and_through_services_on_every_node() {
     }
     let fetch = |from: u8, host: &str| {
         let ask = format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 {host} 8080");
-        let words = [
-            "--namespace",
-            "network",
-            "exec",
-            &format!("web{from}"),
-            "--",
-            "sh",
-            "-c",
-            &ask,
-        ];
+        let words = ["--namespace", "network", "exec", &format!("web{from}"), "--", "sh", "-c", &ask];
         eventually(&format!("web{from} reaches {host}"), Duration::from_secs(20), || {
             let answer = kubectl_with_input(&words, "")?;
             let last = answer.lines().last().map(str::to_owned);
-            last.filter(|line| line.starts_with("web"))
-                .ok_or(format!("the answer was {answer:?}"))
+            last.filter(|line| line.starts_with("web")).ok_or(format!("the answer was {answer:?}"))
         })
     };
     for (from, to) in [(1, 2), (2, 3), (3, 1), (1, 1)] {
-        assert_eq!(
-            fetch(from, &format!("web{to}.web.network.svc.cluster.local")),
-            format!("web{to}")
-        );
+        assert_eq!(fetch(from, &format!("web{to}.web.network.svc.cluster.local")), format!("web{to}"));
     }
     // Through the service's own address, often enough that every server is met, the asking pod itself included.
     let mut met = std::collections::BTreeSet::new();
-    eventually(
-        "every server is met through the service",
-        Duration::from_secs(30),
-        || {
-            met.insert(fetch(1, "web-client"));
-            is(met.len(), 3)
-        },
-    );
+    eventually("every server is met through the service", Duration::from_secs(30), || {
+        met.insert(fetch(1, "web-client"));
+        is(met.len(), 3)
+    });
 }
 
 /// The machine listens on all its addresses. A pod reaches the one that belongs to the lab, and none of the others:
@@ -89,9 +72,7 @@ fn pods_cannot_leave_the_lab() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let connect = |address: &str| {
-        try_kubectl(&format!(
-            "--namespace network-outside exec sleeper -- nc -w 2 {address} {port} -e true"
-        ))
+        try_kubectl(&format!("--namespace network-outside exec sleeper -- nc -w 2 {address} {port} -e true"))
     };
     connect("10.199.0.1").expect("a pod reaches the machine through the lab's own network");
     for address in other_addresses() {
@@ -101,19 +82,9 @@ fn pods_cannot_leave_the_lab() {
 
 /// The machine's IPv4 addresses apart from loopback and the lab's.
 fn other_addresses() -> Vec<String> {
-    let output = Command::new("ip")
-        .args(["-json", "-4", "address", "show", "scope", "global"])
-        .output()
-        .unwrap();
+    let output = Command::new("ip").args(["-json", "-4", "address", "show", "scope", "global"]).output().unwrap();
     let links: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let addresses = links
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|link| link["addr_info"].as_array().unwrap().iter());
+    let addresses = links.as_array().unwrap().iter().flat_map(|link| link["addr_info"].as_array().unwrap().iter());
     let addresses = addresses.filter_map(|address| address["local"].as_str());
-    addresses
-        .filter(|address| !address.starts_with("10.199."))
-        .map(str::to_owned)
-        .collect()
+    addresses.filter(|address| !address.starts_with("10.199.")).map(str::to_owned).collect()
 }

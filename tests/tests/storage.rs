@@ -42,38 +42,24 @@ fn writes_grows_and_goes(class: &str) {
     namespace.apply(&pod_with_claim(class)).unwrap();
     namespace.wait_for_pod(class);
     assert_eq!(namespace.kubectl(&format!("exec {class} -- cat /data/who")), "1000");
-    assert_eq!(
-        namespace.kubectl(&format!("exec {class} -- stat -c %g /data/who")),
-        "2000",
-        "fsGroup is honoured"
-    );
+    assert_eq!(namespace.kubectl(&format!("exec {class} -- stat -c %g /data/who")), "2000", "fsGroup is honoured");
     assert_eq!(capacity(&namespace, class), "50Mi");
 
     let bigger = r#"{"spec":{"resources":{"requests":{"storage":"100Mi"}}}}"#;
     namespace.kubectl(&format!("patch pvc {class} --type=merge -p {bigger}"));
-    eventually("the claim has grown", Duration::from_secs(20), || {
-        is(capacity(&namespace, class).as_str(), "100Mi")
-    });
+    eventually("the claim has grown", Duration::from_secs(20), || is(capacity(&namespace, class).as_str(), "100Mi"));
 
     let volume = namespace.kubectl(&format!("get pvc {class} -o jsonpath={{.spec.volumeName}}"));
     let folder = namespace.kubectl(&format!("get pv {volume} -o jsonpath={{.spec.local.path}}"));
-    assert!(
-        std::path::Path::new(&folder).join("who").exists(),
-        "the file is in {folder}"
-    );
+    assert!(std::path::Path::new(&folder).join("who").exists(), "the file is in {folder}");
     namespace.kubectl(&format!("delete pod,pvc {class}"));
-    eventually(
-        "the released volume is deleted",
-        Duration::from_secs(30),
-        || match try_kubectl(&format!("get pv {volume}")) {
+    eventually("the released volume is deleted", Duration::from_secs(30), || {
+        match try_kubectl(&format!("get pv {volume}")) {
             Err(complaint) if complaint.contains("NotFound") => Ok(()),
             other => Err(format!("{other:?}")),
-        },
-    );
-    assert!(
-        !std::path::Path::new(&folder).exists(),
-        "{folder} should be gone with its volume"
-    );
+        }
+    });
+    assert!(!std::path::Path::new(&folder).exists(), "{folder} should be gone with its volume");
 }
 
 #[test]
@@ -89,19 +75,14 @@ fn network_writes_grows_and_goes() {
 #[test]
 fn standard_is_the_default_and_stays_on_its_node() {
     let namespace = Namespace::create("storage-bound");
-    namespace
-        .apply(&pod_with_claim("standard").replace("storageClassName: standard", ""))
-        .unwrap();
+    namespace.apply(&pod_with_claim("standard").replace("storageClassName: standard", "")).unwrap();
     namespace.wait_for_pod("standard");
     let claim = namespace.get("pvc standard");
     assert_eq!(claim["spec"]["storageClassName"], "standard");
     let volume = claim["spec"]["volumeName"].as_str().unwrap().to_owned();
     let node = namespace.kubectl("get pod standard -o jsonpath={.spec.nodeName}");
     let bound = namespace.get(&format!("pv {volume}"))["spec"]["nodeAffinity"].to_string();
-    assert!(
-        bound.contains(&node),
-        "the volume of a pod on {node} is bound to {bound}"
-    );
+    assert!(bound.contains(&node), "the volume of a pod on {node} is bound to {bound}");
 }
 
 #[test]
@@ -120,9 +101,6 @@ fn network_follows_its_pod_to_another_node() {
     namespace.kubectl("delete pod network");
     namespace.apply(&on("node2")).unwrap();
     namespace.wait_for_pod("network");
-    assert_eq!(
-        namespace.kubectl("get pod network -o jsonpath={.spec.nodeName}"),
-        "node2"
-    );
+    assert_eq!(namespace.kubectl("get pod network -o jsonpath={.spec.nodeName}"), "node2");
     assert_eq!(namespace.kubectl("exec network -- cat /data/greeting"), "hello");
 }

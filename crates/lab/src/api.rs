@@ -31,10 +31,7 @@ pub async fn is_ready() -> bool {
 
 /// The nodes as Kubernetes sees them: their names, and whether they are Ready.
 pub async fn nodes(client: &Client) -> Result<Vec<(String, bool)>> {
-    let nodes = Api::<KubernetesNode>::all(client.clone())
-        .list(&Default::default())
-        .await
-        .context("listing nodes")?;
+    let nodes = Api::<KubernetesNode>::all(client.clone()).list(&Default::default()).await.context("listing nodes")?;
     Ok(nodes
         .items
         .into_iter()
@@ -44,9 +41,7 @@ pub async fn nodes(client: &Client) -> Result<Vec<(String, bool)>> {
 
 fn is_node_ready(node: &KubernetesNode) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// Waits until as many nodes are Ready as there should be.

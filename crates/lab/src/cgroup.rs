@@ -68,10 +68,7 @@ fn pass_on_controllers(group: &Path) -> Result<()> {
     let Ok(controllers) = std::fs::read_to_string(group.join("cgroup.controllers")) else {
         return Ok(());
     };
-    let all: Vec<String> = controllers
-        .split_whitespace()
-        .map(|controller| format!("+{controller}"))
-        .collect();
+    let all: Vec<String> = controllers.split_whitespace().map(|controller| format!("+{controller}")).collect();
     let file = group.join("cgroup.subtree_control");
     std::fs::write(&file, all.join(" ")).with_context(|| format!("writing {}", file.display()))
 }
@@ -94,9 +91,7 @@ pub fn processes(group: &str) -> Result<Vec<i32>> {
 
 /// The group of a container, found by its ID below another group.
 pub fn of_container(group: &str, container: &str) -> Option<String> {
-    let path = with_descendants(&tracking(group))
-        .into_iter()
-        .find(|path| path.ends_with(container))?;
+    let path = with_descendants(&tracking(group)).into_iter().find(|path| path.ends_with(container))?;
     Some(path.strip_prefix(tracking("")).ok()?.display().to_string())
 }
 

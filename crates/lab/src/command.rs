@@ -21,17 +21,10 @@ pub fn run_line(line: &str) -> Result<String> {
 
 /// Runs a prepared command and returns what it printed.
 pub fn finish(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("could not start `{}`", line_of(command)))?;
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("could not start `{}`", line_of(command)))?;
     if !output.status.success() {
-        bail!(
-            "`{}` failed ({}): {}",
-            line_of(command),
-            output.status,
-            complaint(&output)
-        );
+        bail!("`{}` failed ({}): {}", line_of(command), output.status, complaint(&output));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -48,11 +41,7 @@ fn line_of(command: &Command) -> String {
 }
 
 fn complaint(output: &Output) -> String {
-    let text = if output.stderr.is_empty() {
-        &output.stdout
-    } else {
-        &output.stderr
-    };
+    let text = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(15)..].join("\n")
@@ -64,9 +53,7 @@ mod tests {
 
     #[test]
     fn a_failure_tells_the_command_and_its_complaint() {
-        let error = run("sh", ["-c", "echo no such thing >&2; exit 3"])
-            .unwrap_err()
-            .to_string();
+        let error = run("sh", ["-c", "echo no such thing >&2; exit 3"]).unwrap_err().to_string();
         assert!(error.contains("sh -c"), "{error}");
         assert!(error.contains("no such thing"), "{error}");
         assert!(error.contains('3'), "{error}");

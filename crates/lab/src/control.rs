@@ -12,21 +12,11 @@ use crate::{api, cgroup, network, parts, paths, pki};
 pub const GROUP: &str = "etcd-lab/control";
 
 /// What must be running for the control plane to be whole.
-pub const PROGRAMS: [&str; 6] = [
-    "coredns",
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "lab",
-];
+pub const PROGRAMS: [&str; 6] =
+    ["coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "lab"];
 
 fn daemon(name: &str) -> Daemon<'_> {
-    Daemon {
-        name,
-        group: GROUP,
-        namespace: network::control_namespace(),
-    }
+    Daemon { name, group: GROUP, namespace: network::control_namespace() }
 }
 
 /// Starts the control plane and returns when the API server answers.
@@ -41,11 +31,7 @@ pub async fn start() -> Result<()> {
     etcd.start(
         &parts::ETCD_3_6_16.bin()?.join("etcd"),
         // The lab's own store dies with the lab, so it needn't wait for the disk.
-        [
-            "--unsafe-no-fsync",
-            "--quota-backend-bytes=8589934592",
-            &format!("--data-dir={}", data.display()),
-        ],
+        ["--unsafe-no-fsync", "--quota-backend-bytes=8589934592", &format!("--data-dir={}", data.display())],
     )?;
 
     let api_server = daemon("kube-apiserver");
@@ -72,9 +58,7 @@ pub async fn start() -> Result<()> {
             "--enable-aggregator-routing=true",
         ],
     )?;
-    api_server
-        .wait_until("the API server answers", Duration::from_secs(90), api::is_ready)
-        .await?;
+    api_server.wait_until("the API server answers", Duration::from_secs(90), api::is_ready).await?;
 
     start_controllers(&kubernetes)?;
     start_dns()?;
@@ -124,10 +108,8 @@ fn start_dns() -> Result<()> {
         kubeconfig = pki::kubeconfig("admin").display(),
     );
     std::fs::write(&corefile, text).with_context(|| format!("writing {}", corefile.display()))?;
-    daemon("coredns").start(
-        &parts::COREDNS.bin()?.join("coredns"),
-        [format!("-conf={}", corefile.display()), "-p=53".to_owned()],
-    )
+    daemon("coredns")
+        .start(&parts::COREDNS.bin()?.join("coredns"), [format!("-conf={}", corefile.display()), "-p=53".to_owned()])
 }
 
 /// The provisioner is this very program, copied so that a new build doesn't pull it away from under the process.

@@ -15,11 +15,7 @@ pub async fn wipe_volume(client: &Client, namespace: &str, claim: &str) -> Resul
     let folder = volume_folder(client, namespace, claim).await?;
     for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
-        let removed = if path.is_dir() {
-            std::fs::remove_dir_all(&path)
-        } else {
-            std::fs::remove_file(&path)
-        };
+        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         removed.with_context(|| format!("removing {}", path.display()))?;
     }
     Ok(())
@@ -41,17 +37,11 @@ pub async fn resume_container(client: &Client, namespace: &str, pod: &str, conta
 
 async fn volume_folder(client: &Client, namespace: &str, claim: &str) -> Result<PathBuf> {
     let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
-    let found = claims
-        .get(claim)
-        .await
-        .with_context(|| format!("reading the claim {namespace}/{claim}"))?;
+    let found = claims.get(claim).await.with_context(|| format!("reading the claim {namespace}/{claim}"))?;
     let name = found.spec.and_then(|spec| spec.volume_name);
     let name = name.with_context(|| format!("the claim {namespace}/{claim} has no volume yet"))?;
     let volumes = Api::<PersistentVolume>::all(client.clone());
-    let volume = volumes
-        .get(&name)
-        .await
-        .with_context(|| format!("reading the volume {name}"))?;
+    let volume = volumes.get(&name).await.with_context(|| format!("reading the volume {name}"))?;
     storage::folder(&volume).with_context(|| format!("the volume {name} is not one of the lab's"))
 }
 
@@ -59,14 +49,8 @@ async fn signal(client: &Client, namespace: &str, pod: &str, container: &str, si
     let name = format!("{namespace}/{pod}");
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     let pod = pods.get(pod).await.with_context(|| format!("reading the pod {name}"))?;
-    let node = pod
-        .spec
-        .and_then(|spec| spec.node_name)
-        .with_context(|| format!("{name} is on no node yet"))?;
-    let statuses = pod
-        .status
-        .and_then(|status| status.container_statuses)
-        .unwrap_or_default();
+    let node = pod.spec.and_then(|spec| spec.node_name).with_context(|| format!("{name} is on no node yet"))?;
+    let statuses = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
     let status = statuses.into_iter().find(|status| status.name == container);
     let id = status.and_then(|status| status.container_id);
     let id = id.with_context(|| format!("{name} has no running container `{container}`"))?;

@@ -51,20 +51,14 @@ pub fn build_missing() -> Result<()> {
             built.push(image.name);
         }
     }
-    step.done(&if built.is_empty() {
-        "all in the cache".to_owned()
-    } else {
-        format!("built {}", built.join(", "))
-    });
+    step.done(&if built.is_empty() { "all in the cache".to_owned() } else { format!("built {}", built.join(", ")) });
     Ok(())
 }
 
 /// As the official image is: three programs in /usr/local/bin, no shell, no user of its own.
 fn etcd(part: &'static Part) -> Image {
     let programs = ["etcd", "etcdctl", "etcdutl"];
-    let copies = programs
-        .map(|program| format!("COPY {program} /usr/local/bin/{program}\n"))
-        .concat();
+    let copies = programs.map(|program| format!("COPY {program} /usr/local/bin/{program}\n")).concat();
     Image {
         name: format!("quay.io/coreos/etcd:v{}", part.version),
         key: part.key(),
@@ -72,9 +66,7 @@ fn etcd(part: &'static Part) -> Image {
             "FROM scratch\nENV PATH=/usr/local/bin:/usr/bin:/bin\n{copies}EXPOSE 2379 2380\nCMD [\"/usr/local/bin/etcd\"]\n"
         ),
         fill: Box::new(move |folder| {
-            programs
-                .into_iter()
-                .try_for_each(|program| copy(&part.bin()?.join(program), &folder.join(program)))
+            programs.into_iter().try_for_each(|program| copy(&part.bin()?.join(program), &folder.join(program)))
         }),
     }
 }
@@ -87,18 +79,9 @@ fn pause() -> Image {
         fill: Box::new(|folder| {
             let (source, program) = (folder.join("pause.rs"), folder.join("pause"));
             std::fs::write(&source, PAUSE_SOURCE)?;
-            let small = [
-                "-Ctarget-feature=+crt-static",
-                "-Copt-level=z",
-                "-Cpanic=abort",
-                "-Cstrip=symbols",
-            ];
+            let small = ["-Ctarget-feature=+crt-static", "-Copt-level=z", "-Cpanic=abort", "-Cstrip=symbols"];
             let (source, program) = (source.display().to_string(), program.display().to_string());
-            command::run(
-                "rustc",
-                ["--edition=2024", "-o", &program, &source].into_iter().chain(small),
-            )
-            .map(drop)
+            command::run("rustc", ["--edition=2024", "-o", &program, &source].into_iter().chain(small)).map(drop)
         }),
     }
 }
@@ -120,17 +103,11 @@ fn folder() -> Result<PathBuf> {
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(content).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("copying {}", from.display()))
+    std::fs::copy(from, to).map(drop).with_context(|| format!("copying {}", from.display()))
 }
 
 /// Builds an image in a folder of its own. The archive appears in the cache at the very end, whole.
@@ -143,30 +120,14 @@ fn build(image: &Image) -> Result<()> {
     std::fs::write(&recipe, &image.recipe)?;
     let unfinished = work.join("image.tar");
 
-    let (storage, state) = (
-        format!("--root={}/storage", work.display()),
-        format!("--runroot={}/state", work.display()),
-    );
+    let (storage, state) =
+        (format!("--root={}/storage", work.display()), format!("--runroot={}/state", work.display()));
     let (recipe, context) = (recipe.display().to_string(), context.display().to_string());
     let destination = format!("docker-archive:{}:{}", unfinished.display(), image.name);
     let buildah = ["--storage-driver=vfs", &storage, &state];
-    let bud = [
-        "bud",
-        "--quiet",
-        "--isolation=chroot",
-        "--tag",
-        &image.name,
-        "--file",
-        &recipe,
-        &context,
-    ];
+    let bud = ["bud", "--quiet", "--isolation=chroot", "--tag", &image.name, "--file", &recipe, &context];
     command::run("buildah", buildah.into_iter().chain(bud))?;
-    command::run(
-        "buildah",
-        buildah
-            .into_iter()
-            .chain(["push", "--quiet", &image.name, &destination]),
-    )?;
+    command::run("buildah", buildah.into_iter().chain(["push", "--quiet", &image.name, &destination]))?;
     std::fs::rename(&unfinished, image.archive()?).context("moving the image into the cache")?;
     std::fs::remove_dir_all(&work).with_context(|| format!("removing {}", work.display()))
 }

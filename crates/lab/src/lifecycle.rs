@@ -32,17 +32,10 @@ pub async fn up(checkout: &Path) -> Result<()> {
     images::build_missing()?;
     if let Err(error) = start().await {
         // Logs are kept: they are the only witness.
-        return Err(error.context(format!(
-            "The lab did not come up; its logs are in {}",
-            paths::data("log").display()
-        )));
+        return Err(error.context(format!("The lab did not come up; its logs are in {}", paths::data("log").display())));
     }
     link_into(checkout)?;
-    println!(
-        "The lab is up: {} nodes Ready after {}.",
-        Node::all().count(),
-        seconds(started.elapsed())
-    );
+    println!("The lab is up: {} nodes Ready after {}.", Node::all().count(), seconds(started.elapsed()));
     println!("  export KUBECONFIG={}", checkout.join(".lab/kubeconfig").display());
     Ok(())
 }
@@ -62,9 +55,7 @@ pub fn down(checkout: &Path) -> Result<()> {
 pub async fn is_whole() -> bool {
     let programs = |group: &str, expected: &[&str]| {
         let running = process::programs(group).unwrap_or_default();
-        expected
-            .iter()
-            .all(|program| running.iter().any(|name| name == program))
+        expected.iter().all(|program| running.iter().any(|name| name == program))
     };
     let fingerprint = std::fs::read_to_string(paths::data("fingerprint")).unwrap_or_default();
     let nodes_whole = Node::all().all(|node| node.missing_programs().is_ok_and(|missing| missing.is_empty()));
@@ -121,11 +112,7 @@ async fn start() -> Result<()> {
     let archives = images::archives()?;
     let nodes = Node::all().map(|node| {
         let archives = archives.clone();
-        async move {
-            node.start_new(archives)
-                .await
-                .with_context(|| format!("starting {}", node.name()))
-        }
+        async move { node.start_new(archives).await.with_context(|| format!("starting {}", node.name())) }
     });
     let ready = api::wait_for_ready_nodes(&client, Node::all().count(), Duration::from_secs(120));
     let loaded = try_join_all(nodes);
@@ -154,11 +141,7 @@ fn link_into(checkout: &Path) -> Result<()> {
     let bin = checkout.join(".lab/bin");
     remove_if_there(&bin)?;
     std::fs::create_dir_all(&bin).with_context(|| format!("creating {}", bin.display()))?;
-    let tools = [
-        (&parts::KUBERNETES, "kubectl"),
-        (&parts::ETCD_3_6_16, "etcdctl"),
-        (&parts::ETCD_3_6_16, "etcdutl"),
-    ];
+    let tools = [(&parts::KUBERNETES, "kubectl"), (&parts::ETCD_3_6_16, "etcdctl"), (&parts::ETCD_3_6_16, "etcdutl")];
     for (part, tool) in tools {
         symlink(part.bin()?.join(tool), bin.join(tool)).with_context(|| format!("linking {tool}"))?;
     }

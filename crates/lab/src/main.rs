@@ -64,9 +64,7 @@ async fn carry_out(command: Command) -> Result<()> {
         Command::Status => status::print().await,
         Command::LoadImage { archive } => {
             lifecycle::require()?;
-            Node::all()
-                .filter(Node::is_on)
-                .try_for_each(|node| node.load_image(&archive))
+            Node::all().filter(Node::is_on).try_for_each(|node| node.load_image(&archive))
         }
         Command::Node { what, node } => {
             lifecycle::require()?;

@@ -10,11 +10,8 @@ use crate::command;
 /// Everything that is mounted at or below a folder, the deepest first.
 pub fn below(folder: &Path) -> Result<Vec<PathBuf>> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").context("reading the mount table")?;
-    let mut found: Vec<PathBuf> = table
-        .lines()
-        .filter_map(mount_point)
-        .filter(|point| point.starts_with(folder))
-        .collect();
+    let mut found: Vec<PathBuf> =
+        table.lines().filter_map(mount_point).filter(|point| point.starts_with(folder)).collect();
     // Later lines are mounted on top of earlier ones, so the reverse order is a safe one.
     found.reverse();
     found.sort_by_key(|point| std::cmp::Reverse(point.components().count()));

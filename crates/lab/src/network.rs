@@ -46,10 +46,7 @@ pub fn check_addresses_are_free() -> Result<()> {
         if device == CABLE || route["type"].as_str() == Some("unreachable") {
             continue;
         }
-        if let Some(range) = [NODES, PODS, SERVICES]
-            .into_iter()
-            .find(|range| overlap(range, destination))
-        {
+        if let Some(range) = [NODES, PODS, SERVICES].into_iter().find(|range| overlap(range, destination)) {
             bail!("The lab needs the addresses {range}, but this machine already uses {destination} ({device}).");
         }
     }
@@ -62,10 +59,7 @@ pub fn create() -> Result<()> {
     let control = control_namespace();
     // With a hardware address of its own: else it takes one of its ports', changes it whenever a node comes or goes, and
     // nobody finds the API server for a while.
-    inside(
-        CONTROL,
-        &format!("link add {BRIDGE} address 02:00:0a:c7:00:02 type bridge"),
-    )?;
+    inside(CONTROL, &format!("link add {BRIDGE} address 02:00:0a:c7:00:02 type bridge"))?;
     inside(CONTROL, &format!("address add {CONTROL_ADDRESS}/24 dev {BRIDGE}"))?;
     inside(CONTROL, &format!("link set {BRIDGE} up"))?;
 
@@ -115,9 +109,7 @@ pub fn set_connected(node: &Node, connected: bool) -> Result<()> {
 pub fn is_connected(node: &Node) -> Result<bool> {
     let link = inside(CONTROL, &format!("-json link show {}", node.name()))?;
     let link: serde_json::Value = serde_json::from_str(&link).context("reading a link's state")?;
-    Ok(link[0]["flags"]
-        .as_array()
-        .is_some_and(|flags| flags.iter().any(|flag| flag == "UP")))
+    Ok(link[0]["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "UP")))
 }
 
 /// Removes every namespace, the cable and the routes, whatever is left of them.

@@ -68,10 +68,7 @@ impl Node {
     /// The programs of this node that should run and don't.
     pub fn missing_programs(&self) -> Result<Vec<&'static str>> {
         let running = process::programs(&self.group())?;
-        Ok(PROGRAMS
-            .into_iter()
-            .filter(|program| !running.iter().any(|name| name == program))
-            .collect())
+        Ok(PROGRAMS.into_iter().filter(|program| !running.iter().any(|name| name == program)).collect())
     }
 
     /// Powers the node on: network, containerd, kubelet and kube-proxy.
@@ -121,20 +118,9 @@ impl Node {
     /// Imports an image archive into the node's containerd.
     pub fn load_image(&self, archive: &Path) -> Result<()> {
         let (socket, archive) = (self.socket().display().to_string(), archive.display().to_string());
-        command::run(
-            "ctr",
-            [
-                "--address",
-                &socket,
-                "--namespace",
-                "k8s.io",
-                "images",
-                "import",
-                &archive,
-            ],
-        )
-        .map(drop)
-        .with_context(|| format!("loading {archive} on {}", self.name()))
+        command::run("ctr", ["--address", &socket, "--namespace", "k8s.io", "images", "import", &archive])
+            .map(drop)
+            .with_context(|| format!("loading {archive} on {}", self.name()))
     }
 
     /// Sends a signal to every process of one container.
@@ -150,11 +136,7 @@ impl Node {
     }
 
     fn daemon<'a>(&self, name: &'a str, group: &'a str) -> Daemon<'a> {
-        Daemon {
-            name,
-            group,
-            namespace: network::namespace(&self.name()),
-        }
+        Daemon { name, group, namespace: network::namespace(&self.name()) }
     }
 
     fn prepare(&self) -> Result<()> {
@@ -181,9 +163,7 @@ impl Node {
         containerd.start(Path::new("containerd"), [Path::new("--config"), &config])?;
         let socket = self.socket().display().to_string();
         let answers = || async { command::run("ctr", ["--address", &socket, "version"]).is_ok() };
-        containerd
-            .wait_until("containerd answers", Duration::from_secs(30), answers)
-            .await
+        containerd.wait_until("containerd answers", Duration::from_secs(30), answers).await
     }
 
     fn start_kubelet(&self) -> Result<()> {
@@ -331,9 +311,6 @@ mod tests {
     #[test]
     fn every_node_has_addresses_of_its_own() {
         let pods: std::collections::BTreeSet<String> = Node::all().map(|node| node.pods()).collect();
-        assert_eq!(
-            pods.into_iter().collect::<Vec<_>>(),
-            ["10.200.12.0/22", "10.200.4.0/22", "10.200.8.0/22"]
-        );
+        assert_eq!(pods.into_iter().collect::<Vec<_>>(), ["10.200.12.0/22", "10.200.4.0/22", "10.200.8.0/22"]);
     }
 }

@@ -29,21 +29,11 @@ pub const CNI_PLUGINS: &str = "/usr/lib/cni";
 pub const BUSYBOX: &str = "/bin/busybox";
 
 pub fn install_missing() -> Result<()> {
-    let mut missing: Vec<&str> = PROGRAMS
-        .iter()
-        .filter(|(program, _)| !command::exists(program))
-        .map(|(_, package)| *package)
-        .collect();
-    let files = [
-        (Path::new(CNI_PLUGINS).join("ptp"), "containernetworking-plugins"),
-        (BUSYBOX.into(), "busybox-static"),
-    ];
-    missing.extend(
-        files
-            .iter()
-            .filter(|(file, _)| !file.exists())
-            .map(|(_, package)| *package),
-    );
+    let mut missing: Vec<&str> =
+        PROGRAMS.iter().filter(|(program, _)| !command::exists(program)).map(|(_, package)| *package).collect();
+    let files =
+        [(Path::new(CNI_PLUGINS).join("ptp"), "containernetworking-plugins"), (BUSYBOX.into(), "busybox-static")];
+    missing.extend(files.iter().filter(|(file, _)| !file.exists()).map(|(_, package)| *package));
     missing.dedup();
     let step = Step::start("Debian packages");
     if missing.is_empty() {
@@ -65,10 +55,6 @@ pub fn install_missing() -> Result<()> {
 
 fn apt_get(args: &[&str]) -> Result<()> {
     let mut apt = Command::new("apt-get");
-    apt.args(args)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null());
-    command::finish(&mut apt)
-        .map(drop)
-        .context("installing Debian packages")
+    apt.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    command::finish(&mut apt).map(drop).context("installing Debian packages")
 }

@@ -61,12 +61,7 @@ impl Part {
             hash.update(input.as_bytes());
             hash.update([0]);
         }
-        let digest: String = hash
-            .finalize()
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{}-{digest}", self.name, self.version)
     }
 
@@ -122,10 +117,7 @@ fn build(part: &Part) -> Result<()> {
     std::fs::write(module.join("go.mod"), part.go_mod)?;
     std::fs::write(module.join("go.sum"), part.go_sum)?;
 
-    let packages = go(&module, &bin)
-        .args(["list", "-deps", "tool"])
-        .output()
-        .context("listing Go packages")?;
+    let packages = go(&module, &bin).args(["list", "-deps", "tool"]).output().context("listing Go packages")?;
     let total = packages.stdout.iter().filter(|byte| **byte == b'\n').count();
     let mut install = go(&module, &bin);
     install.args(["install", "-v", "-trimpath", "-ldflags", &part.ldflags(), "tool"]);
@@ -144,11 +136,7 @@ fn build(part: &Part) -> Result<()> {
 
 fn go(module: &Path, bin: &Path) -> Command {
     let mut command = Command::new("go");
-    command
-        .current_dir(module)
-        .env("CGO_ENABLED", "0")
-        .env("GOBIN", bin)
-        .env_remove("GOFLAGS");
+    command.current_dir(module).env("CGO_ENABLED", "0").env("GOBIN", bin).env_remove("GOFLAGS");
     command.stdin(Stdio::null());
     command
 }
@@ -193,18 +181,8 @@ mod tests {
                 _ => "go.etcd.io/etcd/server/v3",
             };
             let pinned = format!("{module} v{}", part.version);
-            assert!(
-                part.go_mod.contains(&pinned),
-                "{} {}: no `{pinned}` in go.mod",
-                part.name,
-                part.version
-            );
-            assert!(
-                part.go_sum.contains(&pinned),
-                "{} {}: no `{pinned}` in go.sum",
-                part.name,
-                part.version
-            );
+            assert!(part.go_mod.contains(&pinned), "{} {}: no `{pinned}` in go.mod", part.name, part.version);
+            assert!(part.go_sum.contains(&pinned), "{} {}: no `{pinned}` in go.sum", part.name, part.version);
         }
     }
 

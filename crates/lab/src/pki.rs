@@ -46,12 +46,7 @@ pub fn create() -> Result<()> {
     authority.issue("apiserver", "kube-apiserver", None, &api_names)?;
     for node in Node::all() {
         let user = format!("system:node:{}", node.name());
-        authority.issue(
-            &node.name(),
-            &user,
-            Some("system:nodes"),
-            &[&node.name(), &node.address()],
-        )?;
+        authority.issue(&node.name(), &user, Some("system:nodes"), &[&node.name(), &node.address()])?;
     }
     authority.issue("admin", "lab-admin", Some("system:masters"), &[])?;
     for component in ["kube-controller-manager", "kube-scheduler", "kube-proxy"] {
@@ -77,9 +72,7 @@ impl Authority {
         let key = KeyPair::generate()?;
         write(&file("ca.crt"), &params.self_signed(&key)?.pem())?;
         write(&file("ca.key"), &key.serialize_pem())?;
-        Ok(Authority {
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Authority { issuer: Issuer::new(params, key) })
     }
 
     /// Writes `<name>.crt` and `<name>.key` for a user (and group) that may serve under the given names.
@@ -93,9 +86,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
-        let certificate = params
-            .signed_by(&key, &self.issuer)
-            .with_context(|| format!("signing for {user}"))?;
+        let certificate = params.signed_by(&key, &self.issuer).with_context(|| format!("signing for {user}"))?;
         write(&file(&format!("{name}.crt")), &certificate.pem())?;
         write(&file(&format!("{name}.key")), &key.serialize_pem())
     }

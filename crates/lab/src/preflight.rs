@@ -23,11 +23,7 @@ pub fn check_root() -> Result<()> {
 
 /// Without `ip` nothing of the lab can be there, and the address check waits until it is installed.
 fn network_tools_are_there_or_will_be() -> Result<()> {
-    if crate::command::exists("ip") {
-        network::check_addresses_are_free()
-    } else {
-        Ok(())
-    }
+    if crate::command::exists("ip") { network::check_addresses_are_free() } else { Ok(()) }
 }
 
 fn check_disk() -> Result<()> {
@@ -46,12 +42,7 @@ fn check_disk() -> Result<()> {
 fn disk_problem(folder: &Path, free: u64, needs: u64) -> Option<String> {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
     (free < needs).then(|| {
-        format!(
-            "The lab needs {} of free disk in {}, and there are only {}.",
-            gib(needs),
-            folder.display(),
-            gib(free)
-        )
+        format!("The lab needs {} of free disk in {}, and there are only {}.", gib(needs), folder.display(), gib(free))
     })
 }
 
@@ -70,10 +61,7 @@ mod tests {
     #[test]
     fn too_little_disk_is_told_with_numbers() {
         let problem = disk_problem(Path::new("/cache"), 300 << 20, 8 * GIB).unwrap();
-        assert_eq!(
-            problem,
-            "The lab needs 8.0 GiB of free disk in /cache, and there are only 0.3 GiB."
-        );
+        assert_eq!(problem, "The lab needs 8.0 GiB of free disk in /cache, and there are only 0.3 GiB.");
         assert_eq!(disk_problem(Path::new("/cache"), 8 * GIB, 8 * GIB), None);
     }
 

@@ -26,14 +26,8 @@ impl Daemon<'_> {
         let mut command = Command::new("sh");
         // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes the program
         // a child of init: it outlives us, and somebody collects it when it ends.
-        command
-            .args(["-c", "echo $$ > \"$0\" && exec setsid --fork \"$@\""])
-            .arg(cgroup::entrance(self.group));
-        command
-            .arg("nsenter")
-            .arg(format!("--net={}", self.namespace.display()))
-            .arg(program)
-            .args(args);
+        command.args(["-c", "echo $$ > \"$0\" && exec setsid --fork \"$@\""]).arg(cgroup::entrance(self.group));
+        command.arg("nsenter").arg(format!("--net={}", self.namespace.display())).arg(program).args(args);
         command.current_dir("/").stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("starting {}", self.name))?;
         if !status.success() {
@@ -52,11 +46,7 @@ impl Daemon<'_> {
         let deadline = Instant::now() + limit;
         while !holds().await {
             if Instant::now() > deadline {
-                bail!(
-                    "{} within {limit:?}: no. The end of its log:\n{}",
-                    condition,
-                    self.last_words()
-                );
+                bail!("{} within {limit:?}: no. The end of its log:\n{}", condition, self.last_words());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

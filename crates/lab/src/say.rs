@@ -10,10 +10,7 @@ pub struct Step {
 
 impl Step {
     pub fn start(name: impl Into<String>) -> Self {
-        Step {
-            name: name.into(),
-            started: Instant::now(),
-        }
+        Step { name: name.into(), started: Instant::now() }
     }
 
     /// Says that a step goes on and how far it is.

@@ -31,10 +31,7 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// Creates the two classes.
 pub async fn create_classes(client: &Client) -> Result<()> {
     let classes = Api::<StorageClass>::all(client.clone());
-    for (name, is_default, binding) in [
-        (STANDARD, "true", "WaitForFirstConsumer"),
-        (NETWORK, "false", "Immediate"),
-    ] {
+    for (name, is_default, binding) in [(STANDARD, "true", "WaitForFirstConsumer"), (NETWORK, "false", "Immediate")] {
         let class = json!({
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
@@ -56,12 +53,9 @@ pub async fn create_classes(client: &Client) -> Result<()> {
 /// Serves claims and volumes until it is killed.
 pub async fn provision() -> Result<()> {
     let client = api::client().await?;
-    let claims = Controller::new(
-        Api::<PersistentVolumeClaim>::all(client.clone()),
-        watcher::Config::default(),
-    )
-    .run(serve_claim, retry, Arc::new(client.clone()))
-    .for_each(|result| async move { report(result) });
+    let claims = Controller::new(Api::<PersistentVolumeClaim>::all(client.clone()), watcher::Config::default())
+        .run(serve_claim, retry, Arc::new(client.clone()))
+        .for_each(|result| async move { report(result) });
     let volumes = Controller::new(Api::<PersistentVolume>::all(client.clone()), watcher::Config::default())
         .run(serve_volume, retry, Arc::new(client))
         .for_each(|result| async move { report(result) });
@@ -101,10 +95,7 @@ async fn serve_claim(claim: Arc<PersistentVolumeClaim>, client: Arc<Client>) -> 
         println!("made a volume for {name}");
     }
     if let Some(size) = wanted_growth(&claim) {
-        grow(&claim, &size, &client)
-            .await
-            .with_context(|| format!("growing {name} to {size}"))
-            .map_err(Failure)?;
+        grow(&claim, &size, &client).await.with_context(|| format!("growing {name} to {size}")).map_err(Failure)?;
         println!("grew {name} to {size}");
     }
     Ok(Action::await_change())
@@ -113,10 +104,7 @@ async fn serve_claim(claim: Arc<PersistentVolumeClaim>, client: Arc<Client>) -> 
 async fn serve_volume(volume: Arc<PersistentVolume>, client: Arc<Client>) -> Result<Action, Failure> {
     if let Some(folder) = folder_to_delete(&volume) {
         let name = volume.name_any();
-        delete_volume(&name, folder, &client)
-            .await
-            .with_context(|| format!("deleting {name}"))
-            .map_err(Failure)?;
+        delete_volume(&name, folder, &client).await.with_context(|| format!("deleting {name}")).map_err(Failure)?;
         println!("deleted {name}");
     }
     Ok(Action::await_change())
@@ -133,10 +121,7 @@ fn wanted_volume(claim: &PersistentVolumeClaim) -> Option<Value> {
         // The scheduler chose the node; until it has, nobody knows where the volume should be.
         STANDARD => {
             let node = claim.annotations().get(SELECTED_NODE)?;
-            (
-                node.as_str(),
-                json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}),
-            )
+            (node.as_str(), json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}))
         }
         NETWORK => (NETWORK, json!({"key": "kubernetes.io/hostname", "operator": "Exists"})),
         _ => return None,
@@ -176,26 +161,12 @@ fn wanted_growth(claim: &PersistentVolumeClaim) -> Option<String> {
 }
 
 fn requested_size(claim: &PersistentVolumeClaim) -> Option<String> {
-    Some(
-        claim
-            .spec
-            .as_ref()?
-            .resources
-            .as_ref()?
-            .requests
-            .as_ref()?
-            .get("storage")?
-            .0
-            .clone(),
-    )
+    Some(claim.spec.as_ref()?.resources.as_ref()?.requests.as_ref()?.get("storage")?.0.clone())
 }
 
 /// The folder behind a volume of ours that nobody claims any more.
 fn folder_to_delete(volume: &PersistentVolume) -> Option<PathBuf> {
-    let ours = volume
-        .annotations()
-        .get(PROVISIONED_BY)
-        .is_some_and(|by| by == PROVISIONER);
+    let ours = volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == PROVISIONER);
     let released = volume.status.as_ref()?.phase.as_deref() == Some("Released");
     let spec = volume.spec.as_ref()?;
     let delete = spec.persistent_volume_reclaim_policy.as_deref() == Some("Delete");
@@ -204,12 +175,7 @@ fn folder_to_delete(volume: &PersistentVolume) -> Option<PathBuf> {
 
 /// The folder on this machine that holds a volume's data.
 pub fn folder(volume: &PersistentVolume) -> Option<PathBuf> {
-    volume
-        .spec
-        .as_ref()?
-        .local
-        .as_ref()
-        .map(|local| PathBuf::from(&local.path))
+    volume.spec.as_ref()?.local.as_ref().map(|local| PathBuf::from(&local.path))
 }
 
 async fn create_volume(volume: &Value, client: &Client) -> Result<()> {
@@ -220,10 +186,7 @@ async fn create_volume(volume: &Value, client: &Client) -> Result<()> {
         // A cloud disk is a formatted one, and programs trip over this folder.
         std::fs::create_dir_all(folder.join("lost+found"))?;
     }
-    match Api::<PersistentVolume>::all(client.clone())
-        .create(&PostParams::default(), &volume)
-        .await
-    {
+    match Api::<PersistentVolume>::all(client.clone()).create(&PostParams::default(), &volume).await {
         // An earlier try did it, and its answer was lost or the cache is old.
         Err(kube::Error::Api(error)) if error.code == 409 => Ok(()),
         Err(error) => Err(error).context("creating the PersistentVolume"),
@@ -233,11 +196,7 @@ async fn create_volume(volume: &Value, client: &Client) -> Result<()> {
 
 /// A folder has room for whatever is written, so only the numbers change: the volume's first, as a real one's would.
 async fn grow(claim: &PersistentVolumeClaim, size: &str, client: &Client) -> Result<()> {
-    let volume = claim
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.volume_name.as_deref())
-        .context("the claim has no volume")?;
+    let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).context("the claim has no volume")?;
     let parameters = PatchParams::default();
     let capacity = json!({"spec": {"capacity": {"storage": size}}});
     Api::<PersistentVolume>::all(client.clone())
@@ -254,13 +213,8 @@ async fn grow(claim: &PersistentVolumeClaim, size: &str, client: &Client) -> Res
 
 async fn delete_volume(name: &str, folder: PathBuf, client: &Client) -> Result<()> {
     let path = folder.clone();
-    tokio::task::spawn_blocking(move || remove_if_there(&path))
-        .await
-        .context("removing a folder")??;
-    match Api::<PersistentVolume>::all(client.clone())
-        .delete(name, &DeleteParams::default())
-        .await
-    {
+    tokio::task::spawn_blocking(move || remove_if_there(&path)).await.context("removing a folder")??;
+    match Api::<PersistentVolume>::all(client.clone()).delete(name, &DeleteParams::default()).await {
         Err(kube::Error::Api(error)) if error.code == 404 => Ok(()),
         Err(error) => Err(error).context("deleting the PersistentVolume"),
         Ok(_) => Ok(()),
@@ -300,10 +254,7 @@ mod tests {
         assert_eq!(wanted_volume(&claim(json!({}))), None);
         let chosen = claim(json!({"metadata": {"annotations": {SELECTED_NODE: "node2"}}}));
         let volume = wanted_volume(&chosen).unwrap();
-        assert_eq!(
-            volume["spec"]["local"]["path"],
-            "/var/lib/etcd-lab/volumes/node2/pvc-u1"
-        );
+        assert_eq!(volume["spec"]["local"]["path"], "/var/lib/etcd-lab/volumes/node2/pvc-u1");
         let term = &volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0];
         assert_eq!(term["values"], json!(["node2"]));
     }
@@ -311,19 +262,13 @@ mod tests {
     #[test]
     fn a_network_volume_is_made_at_once() {
         let volume = wanted_volume(&claim(json!({"spec": {"storageClassName": "network"}}))).unwrap();
-        assert_eq!(
-            volume["spec"]["local"]["path"],
-            "/var/lib/etcd-lab/volumes/network/pvc-u1"
-        );
+        assert_eq!(volume["spec"]["local"]["path"], "/var/lib/etcd-lab/volumes/network/pvc-u1");
         assert_eq!(volume["spec"]["capacity"]["storage"], "50Mi");
     }
 
     #[test]
     fn other_classes_and_bound_claims_are_left_alone() {
-        assert_eq!(
-            wanted_volume(&claim(json!({"spec": {"storageClassName": "other"}}))),
-            None
-        );
+        assert_eq!(wanted_volume(&claim(json!({"spec": {"storageClassName": "other"}}))), None);
         let bound = json!({"spec": {"storageClassName": "network", "volumeName": "pvc-u1"}});
         assert_eq!(wanted_volume(&claim(bound)), None);
     }
@@ -347,10 +292,7 @@ mod tests {
             }))
             .unwrap()
         };
-        assert_eq!(
-            folder_to_delete(&volume("Released", PROVISIONER)),
-            Some(PathBuf::from("/x"))
-        );
+        assert_eq!(folder_to_delete(&volume("Released", PROVISIONER)), Some(PathBuf::from("/x")));
         assert_eq!(folder_to_delete(&volume("Bound", PROVISIONER)), None);
         assert_eq!(folder_to_delete(&volume("Released", "somebody/else")), None);
     }

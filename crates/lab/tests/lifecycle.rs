@@ -40,80 +40,46 @@ fn succeeds(command: &mut Command) -> String {
 }
 
 fn text_of(output: &Output) -> String {
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The one sentence on the last line of a command that must fail.
 fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(
-        !output.status.success(),
-        "{command:?} should have failed:\n{}",
-        text_of(&output)
-    );
+    assert!(!output.status.success(), "{command:?} should have failed:\n{}", text_of(&output));
     let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     assert_eq!(complaint.lines().count(), 1, "one sentence, please: {complaint}");
     complaint
 }
 
-fn ready_nodes(folder: &Path) -> usize {
+fn kubectl(folder: &Path, line: &str) -> String {
     let mut kubectl = Command::new(folder.join(".lab/bin/kubectl"));
-    kubectl
-        .arg("--kubeconfig")
-        .arg(folder.join(".lab/kubeconfig"))
-        .args(["get", "nodes", "--no-headers"]);
-    succeeds(&mut kubectl)
-        .lines()
-        .filter(|line| line.split_whitespace().nth(1) == Some("Ready"))
-        .count()
+    succeeds(kubectl.arg("--kubeconfig").arg(folder.join(".lab/kubeconfig")).args(line.split(' ')))
+}
+
+fn ready_nodes(folder: &Path) -> usize {
+    let nodes = kubectl(folder, "get nodes --no-headers");
+    nodes.lines().filter(|line| line.split_whitespace().nth(1) == Some("Ready")).count()
 }
 
 /// All that a lab could leave on a machine.
 fn traces() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut add = |kind: &str, text: String| found.extend(text.lines().map(|line| format!("{kind}: {line}")));
-    for question in [
-        "ip netns list",
-        "ip -brief link show",
-        "ip route show table all",
-        "ip rule show",
-    ] {
+    for question in ["ip netns list", "ip -brief link show", "ip route show table all", "ip rule show"] {
         let words: Vec<&str> = question.split(' ').collect();
         let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
         add(question, String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    add(
-        "mount",
-        mounts
-            .lines()
-            .map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ") + "\n")
-            .collect(),
-    );
-    for hierarchy in std::fs::read_dir("/sys/fs/cgroup")
-        .unwrap()
-        .flatten()
-        .filter(|entry| entry.path().is_dir())
-    {
-        let groups = std::fs::read_dir(hierarchy.path())
-            .unwrap()
-            .flatten()
-            .filter(|entry| entry.path().is_dir());
-        add(
-            "cgroup",
-            groups.map(|group| format!("{}\n", group.path().display())).collect(),
-        );
+    add("mount", mounts.lines().map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ") + "\n").collect());
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+        let groups = std::fs::read_dir(hierarchy.path()).unwrap().flatten().filter(|entry| entry.path().is_dir());
+        add("cgroup", groups.map(|group| format!("{}\n", group.path().display())).collect());
     }
     for folder in ["/run", "/var/lib"] {
         let entries = std::fs::read_dir(folder).unwrap().flatten();
-        add(
-            "folder",
-            entries.map(|entry| format!("{}\n", entry.path().display())).collect(),
-        );
+        add("folder", entries.map(|entry| format!("{}\n", entry.path().display())).collect());
     }
     add("process", lab_processes().join("\n"));
     found
@@ -143,10 +109,8 @@ fn up_and_down_leave_the_machine_as_it_was() {
     let _alone = alone();
     let folder = checkout("up-and-down");
     // The lab lives in its own network namespaces, so a port that is taken on the machine is no hindrance to it.
-    let _taken: Vec<TcpListener> = [6443, 10250]
-        .iter()
-        .filter_map(|port| TcpListener::bind(("0.0.0.0", *port)).ok())
-        .collect();
+    let _taken: Vec<TcpListener> =
+        [6443, 10250].iter().filter_map(|port| TcpListener::bind(("0.0.0.0", *port)).ok()).collect();
     let before = traces_without_a_lab(&folder);
 
     succeeds(&mut lab(&folder, "up"));
@@ -158,15 +122,9 @@ fn up_and_down_leave_the_machine_as_it_was() {
     assert!(succeeds(&mut lab(&folder, "up")).contains("up already"));
 
     // Something that leaves container mounts and addresses behind when it dies with its node.
-    kubectl(
-        &folder,
-        "create deployment busy --image=busybox:lab --replicas=6 -- sleep 3600",
-    );
+    kubectl(&folder, "create deployment busy --image=busybox:lab --replicas=6 -- sleep 3600");
     kubectl(&folder, "rollout status deployment/busy --timeout=60s");
-    let sleeping = lab_processes()
-        .iter()
-        .filter(|process| process.contains("sleep 3600"))
-        .count();
+    let sleeping = lab_processes().iter().filter(|process| process.contains("sleep 3600")).count();
     assert_eq!(sleeping, 6, "the test must see the processes that it looks for");
 
     // A crash: everything dies where it stands, and nobody cleans up.
@@ -211,10 +169,7 @@ fn traces_without_a_lab(folder: &Path) -> BTreeSet<String> {
 fn assert_same(before: &BTreeSet<String>, after: &BTreeSet<String>) {
     let left: Vec<_> = after.difference(before).collect();
     let lost: Vec<_> = before.difference(after).collect();
-    assert!(
-        left.is_empty() && lost.is_empty(),
-        "left behind: {left:#?}\ntaken away: {lost:#?}"
-    );
+    assert!(left.is_empty() && lost.is_empty(), "left behind: {left:#?}\ntaken away: {lost:#?}");
 }
 
 #[test]
@@ -229,20 +184,13 @@ fn what_a_machine_lacks_is_told_in_one_sentence() {
     std::fs::remove_file(&copy).unwrap();
     assert!(says.ends_with("run it as root."), "{says}");
 
-    let says = refusal(
-        lab(&folder, "up")
-            .env("XDG_CACHE_HOME", folder.join("empty"))
-            .env("PATH", path_without_go(&folder)),
-    );
+    let says =
+        refusal(lab(&folder, "up").env("XDG_CACHE_HOME", folder.join("empty")).env("PATH", path_without_go(&folder)));
     assert!(says.starts_with("Go is not installed"), "{says}");
 
     let small = folder.join("small");
     std::fs::create_dir(&small).unwrap();
-    succeeds(
-        Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"])
-            .arg(&small),
-    );
+    succeeds(Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&small));
     let says = refusal(lab(&folder, "up").env("XDG_CACHE_HOME", &small));
     succeeds(Command::new("umount").arg(&small));
     assert!(says.starts_with("The lab needs 8.0 GiB of free disk in "), "{says}");
@@ -265,11 +213,7 @@ fn what_a_machine_lacks_is_told_in_one_sentence() {
 /// `lab up` as a user without rights, from a copy of the program that such a user may read.
 fn as_nobody(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(program)
-        .arg("up")
-        .current_dir("/");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program).arg("up").current_dir("/");
     command
 }
 
@@ -278,11 +222,7 @@ fn path_without_go(folder: &Path) -> PathBuf {
     let bin = folder.join("bin-without-go");
     std::fs::create_dir(&bin).unwrap();
     for system in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
-        for entry in std::fs::read_dir(system)
-            .unwrap()
-            .flatten()
-            .filter(|entry| entry.file_name() != "go")
-        {
+        for entry in std::fs::read_dir(system).unwrap().flatten().filter(|entry| entry.file_name() != "go") {
             // The same name may be in two of them; the first one wins, as in a PATH.
             let _ = symlink(entry.path(), bin.join(entry.file_name()));
         }
