@@ -115,10 +115,7 @@ pub struct EtcdClusterSpec {
 impl EtcdClusterSpec {
     /// The affinity of the members' pods, from whichever of its two places it was written in.
     pub fn affinity(&self) -> Option<&Affinity> {
-        let in_pod_template = self
-            .pod_template
-            .as_ref()
-            .and_then(|template| template.affinity.as_ref());
+        let in_pod_template = self.pod_template.as_ref().and_then(|template| template.affinity.as_ref());
         in_pod_template.or(self.affinity.as_ref())
     }
 }

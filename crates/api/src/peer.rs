@@ -9,6 +9,7 @@ use crate::storage::Storage;
 use crate::{rules, schema};
 
 /// What the member should be like. It cannot be changed; the operator replaces the EtcdPeer instead.
+#[expect(clippy::duplicated_attributes, reason = "several printed columns have the same type")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "etcd.improbable.io",

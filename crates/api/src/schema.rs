@@ -17,10 +17,7 @@ pub fn leave_required_to_rules(schema: &mut Schema) {
 /// Puts each paragraph of a description on one line, throughout a schema, so that `kubectl explain` can wrap it.
 pub fn join_wrapped_lines(schema: &mut Schema) {
     if let Some(description) = schema.get("description").and_then(|description| description.as_str()) {
-        let paragraphs: Vec<String> = description
-            .split("\n\n")
-            .map(|paragraph| paragraph.replace('\n', " "))
-            .collect();
+        let paragraphs: Vec<String> = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
         schema.insert("description".into(), paragraphs.join("\n\n").into());
     }
     transform_subschemas(&mut join_wrapped_lines, schema);
@@ -29,10 +26,7 @@ pub fn join_wrapped_lines(schema: &mut Schema) {
 /// Bounds maps of quantities and describes a quantity in a sentence, throughout a schema.
 pub fn tidy_quantities(schema: &mut Schema) {
     if is_quantity(schema.as_value()) {
-        schema.insert(
-            "description".into(),
-            "An amount, for example `2`, `500m` or `10Gi`.".into(),
-        );
+        schema.insert("description".into(), "An amount, for example `2`, `500m` or `10Gi`.".into());
     } else if schema.get("additionalProperties").is_some_and(is_quantity) {
         schema.insert("maxProperties".into(), MAX_RESOURCES.into());
     }

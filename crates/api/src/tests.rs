@@ -154,10 +154,7 @@ fn every_field_of_ours_is_described() {
         for (name, field) in schema["properties"].as_object().unwrap() {
             let description = field["description"].as_str().unwrap_or_default();
             assert!(description.ends_with('.'), "{name}: {description:?}");
-            assert!(
-                !description.contains('\n'),
-                "{name} is described on several lines: {description:?}"
-            );
+            assert!(!description.contains('\n'), "{name} is described on several lines: {description:?}");
         }
     }
 }

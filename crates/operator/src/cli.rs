@@ -63,14 +63,8 @@ pub enum LogFormat {
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let with_host = if text.starts_with(':') {
-        format!("0.0.0.0{text}")
-    } else {
-        text.to_string()
-    };
-    with_host
-        .parse()
-        .map_err(|_| "not an address and port; write it like 0.0.0.0:8080 or :8080".to_string())
+    let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_string() };
+    with_host.parse().map_err(|_| "not an address and port; write it like 0.0.0.0:8080 or :8080".to_string())
 }
 
 #[cfg(test)]
@@ -79,9 +73,7 @@ mod tests {
 
     fn run_options(args: &[&str]) -> RunOptions {
         let cli = Cli::try_parse_from(["etcd-operator", "run"].iter().chain(args)).unwrap();
-        let Command::Run(options) = cli.command else {
-            panic!("run expected")
-        };
+        let Command::Run(options) = cli.command else { panic!("run expected") };
         options
     }
 
@@ -108,10 +100,7 @@ mod tests {
 
     #[test]
     fn an_address_without_a_host_means_all_interfaces() {
-        assert_eq!(
-            run_options(&["--metrics-addr", ":9090"]).metrics_addr,
-            "0.0.0.0:9090".parse().unwrap()
-        );
+        assert_eq!(run_options(&["--metrics-addr", ":9090"]).metrics_addr, "0.0.0.0:9090".parse().unwrap());
         assert!(Cli::try_parse_from(["etcd-operator", "run", "--metrics-addr", "nonsense"]).is_err());
     }
 }

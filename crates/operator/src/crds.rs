@@ -1,5 +1,6 @@
 //! The command `crds`: writes the CustomResourceDefinitions as YAML.
 
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -13,7 +14,7 @@ pub fn write(out_dir: Option<&Path>) -> anyhow::Result<()> {
     for crd in all_crds() {
         let document = document(&crd)?;
         match out_dir {
-            None => print!("{document}"),
+            None => std::io::stdout().write_all(document.as_bytes()).context("printing")?,
             Some(dir) => {
                 let path = dir.join(file_name(&crd));
                 std::fs::write(&path, document).with_context(|| format!("writing {}", path.display()))?;

@@ -28,12 +28,8 @@ pub struct Sources {
 
 /// Serves /healthz, /readyz and /metrics until the returned task is aborted.
 pub async fn serve(address: SocketAddr, sources: Sources) -> anyhow::Result<JoinHandle<()>> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("listening on {address}"))?;
-    let address = listener
-        .local_addr()
-        .context("asking for the address that is listened on")?;
+    let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
+    let address = listener.local_addr().context("asking for the address that is listened on")?;
     info!(%address, "serving /metrics, /healthz and /readyz");
     let routes = Router::new()
         .route("/healthz", get(healthz))
@@ -63,14 +59,9 @@ async fn readyz(State(sources): State<Sources>) -> Response {
 
 async fn metrics(State(sources): State<Sources>) -> Response {
     match sources.metrics.as_text() {
-        Ok(text) => (
-            [(
-                CONTENT_TYPE,
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            )],
-            text,
-        )
-            .into_response(),
+        Ok(text) => {
+            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+        }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")).into_response(),
     }
 }

@@ -54,16 +54,8 @@ impl Metrics {
             "The version of the operator",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        registry.register(
-            "etcd_operator_leader",
-            "1 while this process leads, else 0",
-            self.leader.clone(),
-        );
-        registry.register(
-            "etcd_operator_clusters",
-            "The number of EtcdClusters",
-            self.clusters.clone(),
-        );
+        registry.register("etcd_operator_leader", "1 while this process leads, else 0", self.leader.clone());
+        registry.register("etcd_operator_clusters", "The number of EtcdClusters", self.clusters.clone());
         registry.register(
             "etcd_operator_reconcile",
             "How often an object was compared with the state of the world and acted upon",
@@ -79,12 +71,8 @@ impl Metrics {
 
     pub fn record_reconcile(&self, controller: &'static str, succeeded: bool, took: Duration) {
         let result = if succeeded { "ok" } else { "error" };
-        self.reconciles
-            .get_or_create(&ReconcileLabels { controller, result })
-            .inc();
-        self.reconcile_durations
-            .get_or_create(&ControllerLabels { controller })
-            .observe(took.as_secs_f64());
+        self.reconciles.get_or_create(&ReconcileLabels { controller, result }).inc();
+        self.reconcile_durations.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
     }
 
     /// All metrics in the text format that Prometheus reads.
@@ -108,11 +96,7 @@ mod tests {
         metrics.record_reconcile("etcdcluster", false, Duration::from_millis(2));
         let text = metrics.as_text().unwrap();
         for line in [
-            concat!(
-                "etcd_operator_build_info{version=\"",
-                env!("CARGO_PKG_VERSION"),
-                "\"} 1"
-            ),
+            concat!("etcd_operator_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "etcd_operator_leader 1",
             "etcd_operator_clusters 7",
             "etcd_operator_reconcile_total{controller=\"etcdcluster\",result=\"ok\"} 1",

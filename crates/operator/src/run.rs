@@ -25,16 +25,10 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     let shutdown = Shutdown::on_signals()?;
     let metrics = Arc::new(Metrics::new());
     let readiness = Arc::new(Readiness::waiting_for("the first answer of the API server"));
-    let sources = Sources {
-        metrics: metrics.clone(),
-        readiness: readiness.clone(),
-        shutdown: shutdown.clone(),
-    };
+    let sources = Sources { metrics: metrics.clone(), readiness: readiness.clone(), shutdown: shutdown.clone() };
     let server = http::serve(options.metrics_addr, sources).await?;
 
-    let client = Client::try_default()
-        .await
-        .context("finding out how to reach the API server")?;
+    let client = Client::try_default().await.context("finding out how to reach the API server")?;
     let work = controller::Work {
         client: client.clone(),
         scopes: Scope::of_namespaces(&options.namespaces),

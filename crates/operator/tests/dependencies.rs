@@ -8,9 +8,6 @@ fn ring_is_the_only_cryptography_library() {
     let lock = std::fs::read_to_string(lock).unwrap();
     assert!(lock.contains("name = \"ring\""));
     for unwanted in ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys"] {
-        assert!(
-            !lock.contains(&format!("name = \"{unwanted}\"")),
-            "{unwanted} is in Cargo.lock"
-        );
+        assert!(!lock.contains(&format!("name = \"{unwanted}\"")), "{unwanted} is in Cargo.lock");
     }
 }

@@ -14,7 +14,8 @@ fn read(path: &Path) -> String {
 
 /// The paths of the files in a directory, in the order in which a shell lists them.
 fn files_in(dir: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths
 }
@@ -24,25 +25,13 @@ fn definitions_are_those_of_the_types() {
     let fresh = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crd");
     let _ = fs::remove_dir_all(&fresh);
     fs::create_dir_all(&fresh).unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_etcd-operator"))
-        .args(["crds", "--out-dir"])
-        .arg(&fresh)
-        .status()
-        .unwrap();
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_etcd-operator")).args(["crds", "--out-dir"]).arg(&fresh).status().unwrap();
     assert!(made.success());
 
-    let names = |dir: &Path| {
-        files_in(dir)
-            .iter()
-            .map(|path| path.file_name().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
+    let names = |dir: &Path| files_in(dir).iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
     let committed = config().join("crd");
-    assert_eq!(
-        names(&committed),
-        names(&fresh),
-        "config/crd has other files; run `make generate`"
-    );
+    assert_eq!(names(&committed), names(&fresh), "config/crd has other files; run `make generate`");
     for name in names(&fresh) {
         let same = read(&committed.join(&name)) == read(&fresh.join(&name));
         assert!(same, "config/crd/{} is stale; run `make generate`", name.display());
@@ -52,11 +41,7 @@ fn definitions_are_those_of_the_types() {
 #[test]
 fn the_install_file_is_all_the_others() {
     let parts = ["namespace", "rbac", "deployment"].map(|part| config().join(format!("operator/{part}.yaml")));
-    let expected: String = files_in(&config().join("crd"))
-        .iter()
-        .chain(&parts)
-        .map(|path| read(path))
-        .collect();
+    let expected: String = files_in(&config().join("crd")).iter().chain(&parts).map(|path| read(path)).collect();
     let same = read(&config().join("install.yaml")) == expected;
     assert!(same, "config/install.yaml is stale; run `make generate`");
 }

@@ -10,14 +10,15 @@ mod report;
 mod scope;
 mod watch;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, select_all};
 use kube::Client;
 use kube::runtime::controller::{Action, Config, Controller, Error};
-use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
@@ -29,7 +30,7 @@ use crate::words::describe;
 use backoff::Backoff;
 use reconcile::{Context, reconcile, retry};
 pub use scope::Scope;
-use watch::{Cluster, Peer, cluster_of, labelled_etcd, watch_into};
+use watch::{Cache, Cluster, Peer, cluster_of, labelled_etcd, watch};
 
 /// How many clusters are worked on at the same time.
 const CONCURRENCY: usize = 32;
@@ -48,31 +49,15 @@ pub struct Work {
 /// Works until the process should stop, and finishes what was begun by then.
 pub async fn run(work: &Work) {
     work.readiness.set_waiting_for("the list of EtcdClusters and EtcdPeers");
-    let started: Vec<Started> = work.scopes.iter().map(|scope| start(scope, work)).collect();
-    let caches: Vec<(Store<Cluster>, Store<Peer>)> = started
-        .iter()
-        .map(|started| (started.clusters.clone(), started.peers.clone()))
-        .collect();
+    let (controllers, caches): (Vec<_>, Vec<_>) = work.scopes.iter().map(|scope| start(scope, work)).unzip();
     info!(scopes = ?work.scopes, "working");
 
-    let reconciles = select_all(started.into_iter().map(|started| started.reconciles)).for_each(|outcome| {
-        let clusters: usize = caches.iter().map(|(clusters, _)| clusters.len()).sum();
+    let reconciles = select_all(controllers).for_each(|outcome| {
+        let clusters: usize = caches.iter().map(|caches| caches.clusters.objects.len()).sum();
         work.metrics.clusters.set(clusters as i64);
         log(outcome);
         std::future::ready(())
     });
-    let announcement = async {
-        let synced = join_all(
-            caches
-                .iter()
-                .map(async |(clusters, peers)| clusters.wait_until_ready().await.and(peers.wait_until_ready().await)),
-        );
-        if synced.await.into_iter().all(|synced| synced.is_ok()) {
-            info!("all EtcdClusters and EtcdPeers are known");
-            work.readiness.set_ready();
-        }
-        std::future::pending().await
-    };
     let too_late = async {
         work.shutdown.begun().await;
         sleep(LAST_RECONCILES).await;
@@ -80,25 +65,35 @@ pub async fn run(work: &Work) {
     tokio::select! {
         () = reconciles => debug!("every reconcile has finished"),
         () = too_late => warn!("stopping although a reconcile has not finished"),
-        () = announcement => {}
+        never = announce(&caches, &work.readiness) => match never {},
     }
 }
 
-type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watcher::Error>>;
-
-struct Started {
-    clusters: Store<Cluster>,
-    peers: Store<Peer>,
-    /// Does the work while it is polled, and yields how each reconcile went.
-    reconciles: BoxStream<'static, Outcome>,
+/// Tells that the process is ready as soon as all caches are filled.
+async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
+    let filled = caches.iter().map(async |caches| {
+        caches.clusters.wait_until_filled().await?;
+        caches.peers.wait_until_filled().await
+    });
+    if try_join_all(filled).await.is_ok() {
+        info!("all EtcdClusters and EtcdPeers are known");
+        readiness.set_ready();
+    }
+    std::future::pending().await
 }
 
-fn start(scope: &Scope, work: &Work) -> Started {
-    let (clusters, clusters_cache) = store();
-    let (peers, peers_cache) = store();
-    let all_clusters = watch_into(clusters_cache, scope.api(&work.client), watcher::Config::default());
-    let all_peers = watch_into(peers_cache, scope.api(&work.client), labelled_etcd());
+struct Caches {
+    clusters: Cache<Cluster>,
+    peers: Cache<Peer>,
+}
 
+/// How a reconcile went.
+type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watcher::Error>>;
+
+/// A controller for one scope, which works while it is polled, and the caches that it fills.
+fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
+    let (clusters, changed_clusters) = watch(scope.api(&work.client), watcher::Config::default());
+    let (peers, changed_peers) = watch(scope.api(&work.client), labelled_etcd());
     let context = Arc::new(Context {
         client: work.client.clone(),
         peers: peers.clone(),
@@ -107,17 +102,22 @@ fn start(scope: &Scope, work: &Work) -> Started {
     });
     let shutdown = work.shutdown.clone();
     let share = CONCURRENCY.div_ceil(work.scopes.len());
-    let reconciles = Controller::for_stream(all_clusters, clusters.clone())
-        .watches_stream(all_peers, |peer| cluster_of(&peer))
+    let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
+        .watches_stream(changed_peers, |peer| cluster_of(&peer))
         .with_config(Config::default().concurrency(u16::try_from(share).unwrap_or(1)))
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
         .inspect(move |outcome| forget_if_gone(outcome, &context.backoff))
+        .take_until(stopped_before_it_began(work.shutdown.clone(), clusters.clone()))
         .boxed();
-    Started {
-        clusters,
-        peers,
-        reconciles,
+    (controller, Caches { clusters, peers })
+}
+
+/// Returns if the process stops while the cache is still empty. The controller would wait for the cache before it stops.
+async fn stopped_before_it_began(shutdown: Shutdown, clusters: Cache<Cluster>) {
+    shutdown.begun().await;
+    if clusters.is_filled() {
+        std::future::pending().await
     }
 }
 
@@ -139,7 +139,7 @@ fn log(outcome: Outcome) {
 
 fn watch_problem(error: &watcher::Error) -> String {
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(answer)) if answer.is_not_found() => {
+        watcher::Error::InitialListFailed(kube::Error::Api(answer)) if answer.code == 404 => {
             "the API server knows no EtcdCluster or no EtcdPeer: install the CustomResourceDefinitions".into()
         }
         watcher::Error::InitialListFailed(cause)

@@ -7,13 +7,13 @@ use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::status::{ObservedCluster, status_to_report};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::backoff::Backoff;
-use super::watch::{Cluster, Peer};
+use super::watch::{Cache, CacheClosed, Cluster, Peer};
 use super::{observe, report};
 use crate::metrics::Metrics;
 use crate::words::describe;
@@ -24,15 +24,15 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// What every reconcile has at hand.
 pub struct Context {
     pub client: Client,
-    pub peers: Store<Peer>,
+    pub peers: Cache<Peer>,
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("reading the EtcdPeers from the cache, which is closed")]
-    ReadPeers,
+    #[error("counting the EtcdPeers: {0}")]
+    CountPeers(#[from] CacheClosed),
     #[error("writing the status: {}", describe(.0))]
     WriteStatus(#[source] Box<kube::Error>),
     #[error("it took longer than {} s", DEADLINE.as_secs())]
@@ -49,42 +49,25 @@ pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<A
         }
     };
     let started = Instant::now();
-    let result = timeout(DEADLINE, reconcile_cluster(cluster, &context))
-        .await
-        .unwrap_or(Err(Error::TookTooLong));
-    context
-        .metrics
-        .record_reconcile("etcdcluster", result.is_ok(), started.elapsed());
+    let result = timeout(DEADLINE, reconcile_cluster(cluster, &context)).await.unwrap_or(Err(Error::TookTooLong));
+    context.metrics.record_reconcile("etcdcluster", result.is_ok(), started.elapsed());
     result?;
-    context
-        .backoff
-        .forget(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
+    context.backoff.forget(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
     Ok(Action::await_change())
 }
 
 /// What to do about a reconcile that failed: try again, later each time.
 pub fn retry(cluster: Arc<Cluster>, _error: &Error, context: Arc<Context>) -> Action {
-    Action::requeue(
-        context
-            .backoff
-            .after_failure(&cluster.namespace().unwrap_or_default(), &cluster.name_any()),
-    )
+    Action::requeue(context.backoff.after_failure(&cluster.namespace().unwrap_or_default(), &cluster.name_any()))
 }
 
 async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
     let name = cluster.name_any();
     let reference = ObjectRef::new(&name).within(&cluster.namespace().unwrap_or_default());
-    let peers = observe::count_peers(&context.peers, &reference)
-        .await
-        .map_err(|_| Error::ReadPeers)?;
+    let peers = observe::count_peers(&context.peers, &reference).await?;
 
     let reported = cluster.status.clone().unwrap_or_default();
-    let observed = ObservedCluster {
-        name: &name,
-        generation: cluster.metadata.generation,
-        peers,
-        status: &reported,
-    };
+    let observed = ObservedCluster { name: &name, generation: cluster.metadata.generation, peers, status: &reported };
     let status = status_to_report(&observed, &Time(jiff::Timestamp::now()));
     if status == reported {
         return Ok(());

@@ -12,11 +12,7 @@ pub enum Scope {
 impl Scope {
     /// The scopes that cover the namespaces which the user named; if none, one that covers all.
     pub fn of_namespaces(names: &[String]) -> Vec<Scope> {
-        let mut names: Vec<&str> = names
-            .iter()
-            .map(|name| name.trim())
-            .filter(|name| !name.is_empty())
-            .collect();
+        let mut names: Vec<&str> = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
         names.sort_unstable();
         names.dedup();
         if names.is_empty() {

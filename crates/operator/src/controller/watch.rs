@@ -3,32 +3,68 @@
 use std::fmt::Debug;
 
 use etcd_operator_api::{EtcdCluster, EtcdPeer, labels};
-use futures::Stream;
+use futures::stream::{Stream, StreamExt};
 use kube::core::DeserializeGuard;
-use kube::runtime::reflector::{ObjectRef, store::Writer};
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 /// What is in the caches: an object, or why it cannot be understood. So one strange object does not stop the others.
 pub type Cluster = DeserializeGuard<EtcdCluster>;
 pub type Peer = DeserializeGuard<EtcdPeer>;
 
-/// Watches objects, fills the cache behind `cache`, and yields every object that changes or goes.
-pub fn watch_into<K>(
-    cache: Writer<K>,
+/// The objects of one kind, as they were last seen.
+pub struct Cache<K: Resource<DynamicType = ()> + 'static> {
+    pub objects: Store<K>,
+    /// Whether all objects have been listed once. The store can tell that too, but wakes only one of those who wait.
+    filled: watch::Receiver<bool>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the cache is not filled any more")]
+pub struct CacheClosed;
+
+impl<K: Resource<DynamicType = ()> + 'static> Cache<K> {
+    pub fn is_filled(&self) -> bool {
+        *self.filled.borrow()
+    }
+
+    pub async fn wait_until_filled(&self) -> Result<(), CacheClosed> {
+        self.filled.clone().wait_for(|filled| *filled).await.map(|_| ()).map_err(|_| CacheClosed)
+    }
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self { objects: self.objects.clone(), filled: self.filled.clone() }
+    }
+}
+
+/// Makes a cache, and a stream that fills it while it is polled and yields every object that changes or goes.
+pub fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
-) -> impl Stream<Item = watcher::Result<K>> + Send
+) -> (Cache<K>, impl Stream<Item = watcher::Result<K>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
-    watcher(api, config)
+    let (objects, writer) = store();
+    let (fill, filled) = watch::channel(false);
+    let changes = watcher(api, config)
         .default_backoff()
-        // Nothing here reads them, and they are half of many an object.
+        // Nothing here reads the managed fields, and they are half of many an object.
         .modify(|object| object.managed_fields_mut().clear())
-        .reflect(cache)
-        .touched_objects()
+        .reflect(writer)
+        .inspect(move |event| {
+            if matches!(event, Ok(Event::InitDone)) {
+                fill.send_replace(true);
+            }
+        })
+        .touched_objects();
+    (Cache { objects, filled }, changes)
 }
 
 /// Which peers to watch: those that carry the label of etcd.

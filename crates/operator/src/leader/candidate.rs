@@ -22,10 +22,7 @@ pub struct Candidate {
 
 impl Candidate {
     pub fn new(client: Client, namespace: String) -> Self {
-        Self {
-            leases: Leases::new(client, &namespace),
-            identity: identity(),
-        }
+        Self { leases: Leases::new(client, &namespace), identity: identity() }
     }
 
     /// Waits until this process leads. Calls `on_contact` whenever the API server has answered.
@@ -69,9 +66,8 @@ impl Candidate {
 
 /// The pod's name, and a random part so that no two processes are taken for one, not even in the same pod.
 fn identity() -> String {
-    let name = std::env::var("POD_NAME")
-        .or_else(|_| std::env::var("HOSTNAME"))
-        .unwrap_or_else(|_| "etcd-operator".into());
+    let name =
+        std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "etcd-operator".into());
     format!("{name}_{:016x}", RandomState::new().hash_one(()))
 }
 

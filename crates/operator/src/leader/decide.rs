@@ -19,16 +19,11 @@ pub struct Sighting {
 impl Sighting {
     /// The sighting after the lease was read at `now`: a new one, unless the lease still says the same.
     pub fn after(previous: Option<Sighting>, record: LeaseSpec, now: Instant) -> Sighting {
-        previous
-            .filter(|previous| previous.record == record)
-            .unwrap_or(Sighting { record, since: now })
+        previous.filter(|previous| previous.record == record).unwrap_or(Sighting { record, since: now })
     }
 
     pub fn holder(&self) -> Option<&str> {
-        self.record
-            .holder_identity
-            .as_deref()
-            .filter(|holder| !holder.is_empty())
+        self.record.holder_identity.as_deref().filter(|holder| !holder.is_empty())
     }
 }
 
@@ -53,12 +48,8 @@ pub fn what_to_do(seen: &Sighting, me: &str, now: Instant) -> Decision {
 
 /// For how long the holder may be silent. The holder knows best: it may be of a version that has another duration.
 fn duration_of(record: &LeaseSpec) -> Duration {
-    let stated = record
-        .lease_duration_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok());
-    stated
-        .filter(|seconds| *seconds > 0)
-        .map_or(LEASE_DURATION, Duration::from_secs)
+    let stated = record.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    stated.filter(|seconds| *seconds > 0).map_or(LEASE_DURATION, Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -117,10 +108,7 @@ mod tests {
         let seen = Sighting::after(None, held_by("other", 0), start);
         let expires = start + seconds(12);
         assert_eq!(what_to_do(&seen, "me", start), Decision::Wait);
-        assert_eq!(
-            what_to_do(&seen, "me", expires - Duration::from_nanos(1)),
-            Decision::Wait
-        );
+        assert_eq!(what_to_do(&seen, "me", expires - Duration::from_nanos(1)), Decision::Wait);
         assert_eq!(what_to_do(&seen, "me", expires), Decision::Acquire);
     }
 
@@ -148,16 +136,8 @@ mod tests {
         for (stated, lasts) in [(Some(30), 30), (None, 12), (Some(0), 12), (Some(-5), 12)] {
             record.lease_duration_seconds = stated;
             let seen = Sighting::after(None, record.clone(), start);
-            assert_eq!(
-                what_to_do(&seen, "me", start + seconds(lasts - 1)),
-                Decision::Wait,
-                "{stated:?}"
-            );
-            assert_eq!(
-                what_to_do(&seen, "me", start + seconds(lasts)),
-                Decision::Acquire,
-                "{stated:?}"
-            );
+            assert_eq!(what_to_do(&seen, "me", start + seconds(lasts - 1)), Decision::Wait, "{stated:?}");
+            assert_eq!(what_to_do(&seen, "me", start + seconds(lasts)), Decision::Acquire, "{stated:?}");
         }
     }
 }

@@ -23,12 +23,7 @@ pub struct Leadership {
 impl Leadership {
     /// `sent` is when the request that won the lease was sent: the lease may have begun to run at that moment.
     pub(super) fn new(leases: Leases, identity: String, lease: Lease, sent: Instant) -> Self {
-        Self {
-            leases,
-            identity,
-            lease,
-            watchdog: Watchdog::start(sent + GIVE_UP_AFTER),
-        }
+        Self { leases, identity, lease, watchdog: Watchdog::start(sent + GIVE_UP_AFTER) }
     }
 
     /// Renews the lease for as long as it is polled. If the leadership is lost, the process ends.

@@ -14,10 +14,7 @@ pub enum Error {
     #[error("another process wrote the lease {LEASE_NAME} first")]
     WrittenByAnother,
     #[error("{doing} the lease {LEASE_NAME}: {}", describe(.source))]
-    Failed {
-        doing: &'static str,
-        source: Box<kube::Error>,
-    },
+    Failed { doing: &'static str, source: Box<kube::Error> },
     #[error("{doing} the lease {LEASE_NAME}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     NoAnswer { doing: &'static str },
 }
@@ -42,14 +39,7 @@ impl Leases {
         let mut metadata = lease.metadata.clone();
         metadata.managed_fields = None;
         let new = Lease {
-            metadata: if exists {
-                metadata
-            } else {
-                ObjectMeta {
-                    name: Some(LEASE_NAME.into()),
-                    ..metadata
-                }
-            },
+            metadata: if exists { metadata } else { ObjectMeta { name: Some(LEASE_NAME.into()), ..metadata } },
             spec: Some(record),
         };
         let params = PostParams::default();
@@ -66,12 +56,7 @@ async fn in_time<T>(doing: &'static str, request: impl Future<Output = kube::Res
     match timeout(REQUEST_TIMEOUT, request).await {
         Err(_) => Err(Error::NoAnswer { doing }),
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_already_exists() => {
-            Err(Error::WrittenByAnother)
-        }
-        Ok(Err(source)) => Err(Error::Failed {
-            doing,
-            source: Box::new(source),
-        }),
+        Ok(Err(kube::Error::Api(status))) if status.code == 409 => Err(Error::WrittenByAnother),
+        Ok(Err(source)) => Err(Error::Failed { doing, source: Box::new(source) }),
     }
 }

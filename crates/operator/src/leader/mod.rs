@@ -32,11 +32,7 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 pub fn own_namespace() -> anyhow::Result<String> {
     let from_env = std::env::var("POD_NAMESPACE").unwrap_or_default();
     let from_file = || std::fs::read_to_string(NAMESPACE_FILE).unwrap_or_default();
-    let namespace = if from_env.is_empty() {
-        from_file().trim().to_string()
-    } else {
-        from_env
-    };
+    let namespace = if from_env.is_empty() { from_file().trim().to_string() } else { from_env };
     if namespace.is_empty() {
         bail!(
             "the namespace for the lease of leader election is unknown: set the environment variable POD_NAMESPACE to \

@@ -12,27 +12,16 @@ pub fn held(previous: &LeaseSpec, me: &str, now: MicroTime) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(me.into()),
         lease_duration_seconds: Some(LEASE_DURATION.as_secs() as i32),
-        acquire_time: if mine_already {
-            previous.acquire_time.clone()
-        } else {
-            Some(now.clone())
-        },
+        acquire_time: if mine_already { previous.acquire_time.clone() } else { Some(now.clone()) },
         renew_time: Some(now),
-        lease_transitions: Some(if mine_already {
-            transitions
-        } else {
-            transitions.saturating_add(1)
-        }),
+        lease_transitions: Some(if mine_already { transitions } else { transitions.saturating_add(1) }),
         ..previous.clone()
     }
 }
 
 /// The lease after its holder let it go.
 pub fn released(previous: &LeaseSpec) -> LeaseSpec {
-    LeaseSpec {
-        holder_identity: Some(String::new()),
-        ..previous.clone()
-    }
+    LeaseSpec { holder_identity: Some(String::new()), ..previous.clone() }
 }
 
 #[cfg(test)]
@@ -59,13 +48,7 @@ mod tests {
     fn renewing_changes_only_the_time_of_renewal() {
         let first = held(&LeaseSpec::default(), "a", at(1));
         let second = held(&first, "a", at(3));
-        assert_eq!(
-            second,
-            LeaseSpec {
-                renew_time: Some(at(3)),
-                ..first
-            }
-        );
+        assert_eq!(second, LeaseSpec { renew_time: Some(at(3)), ..first });
     }
 
     #[test]

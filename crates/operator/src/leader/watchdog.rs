@@ -2,8 +2,8 @@
 //!
 //! It runs in a thread of its own, so that nothing that hangs in the rest of the program can delay it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tracing::error;
 
 use super::GIVE_UP_AFTER;
 
-/// How long the last words may take: the log may be blocked, for example because nobody reads the standard output.
+/// How long to wait for the last words: the log may be blocked, for example because nobody reads the standard output.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 const STOPPED: u64 = u64::MAX;
 
@@ -24,10 +24,7 @@ pub struct Watchdog {
 impl Watchdog {
     /// Ends the process at `deadline`, unless it is extended before.
     pub fn start(deadline: Instant) -> Self {
-        let watchdog = Self {
-            start: Instant::now(),
-            deadline: Arc::new(AtomicU64::new(0)),
-        };
+        let watchdog = Self { start: Instant::now(), deadline: Arc::new(AtomicU64::new(0)) };
         watchdog.extend(deadline);
         let (start, deadline) = (watchdog.start, watchdog.deadline.clone());
         thread::spawn(move || watch(start, &deadline));
@@ -36,8 +33,7 @@ impl Watchdog {
 
     pub fn extend(&self, deadline: Instant) {
         let millis = deadline.saturating_duration_since(self.start).as_millis();
-        self.deadline
-            .store(u64::try_from(millis).unwrap_or(STOPPED), Ordering::SeqCst);
+        self.deadline.store(u64::try_from(millis).unwrap_or(STOPPED), Ordering::SeqCst);
     }
 
     pub fn stop(&self) {
@@ -53,10 +49,7 @@ fn watch(start: Instant, deadline: &AtomicU64) {
         }
         let left = (start + Duration::from_millis(millis)).saturating_duration_since(Instant::now());
         if left.is_zero() {
-            end_process(format!(
-                "the lease could not be renewed for {} s",
-                GIVE_UP_AFTER.as_secs()
-            ));
+            end_process(format!("the lease could not be renewed for {} s", GIVE_UP_AFTER.as_secs()));
         }
         thread::sleep(left);
     }
@@ -64,7 +57,11 @@ fn watch(start: Instant, deadline: &AtomicU64) {
 
 /// Ends the process at once.
 pub fn end_process(why: String) -> ! {
-    thread::spawn(move || error!(why, "not allowed to lead any more, ending the process"));
-    thread::sleep(LAST_WORDS);
+    let (said, heard) = mpsc::channel();
+    thread::spawn(move || {
+        error!(why, "not allowed to lead any more, ending the process");
+        let _ = said.send(());
+    });
+    let _ = heard.recv_timeout(LAST_WORDS);
     std::process::exit(1)
 }
