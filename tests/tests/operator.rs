@@ -1,0 +1,128 @@
+//! The deployed operator: two pods, one leader, a quick change of leaders, and the endpoints that others watch.
+
+use std::time::{Duration, Instant};
+
+use e2e::{Namespace, eventually, finish, get, is, kubectl, try_kubectl};
+use lab::{api, faults};
+use serde_json::Value;
+
+const IN_ITS_NAMESPACE: &str = "--namespace etcd-operator";
+
+fn running_pods() -> Vec<Value> {
+    let pods = get(&format!("{IN_ITS_NAMESPACE} pods -l app.kubernetes.io/name=etcd-operator"));
+    let ready = |pod: &Value| {
+        let statuses = pod["status"]["containerStatuses"].as_array().cloned().unwrap_or_default();
+        pod["metadata"]["deletionTimestamp"].is_null() && statuses.iter().any(|status| status["ready"] == true)
+    };
+    pods["items"].as_array().unwrap().iter().filter(|pod| ready(pod)).cloned().collect()
+}
+
+fn name(pod: &Value) -> String {
+    pod["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+/// The pod that holds the lease.
+fn leader() -> Result<String, String> {
+    let lease = get(&format!("{IN_ITS_NAMESPACE} lease etcd-operator"));
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+    let pods: Vec<String> = running_pods().iter().map(name).collect();
+    let leading = pods.into_iter().find(|pod| holder.starts_with(pod.as_str()));
+    leading.ok_or(format!("the lease is held by {holder:?}, which is no running pod"))
+}
+
+fn another_leader(old: &str) -> Result<String, String> {
+    leader().and_then(|pod| if pod == old { Err("still the old one".to_owned()) } else { Ok(pod) })
+}
+
+/// What a pod's own endpoint answers, through the API server.
+fn fetch(pod: &str, path: &str) -> Result<String, String> {
+    try_kubectl(&format!("get --raw /api/v1/namespaces/etcd-operator/pods/{pod}:8080/proxy{path}"))
+}
+
+/// Changes of leaders would disturb each other, so they are one test.
+#[test]
+fn two_pods_run_and_the_other_leads_when_the_leader_goes() {
+    eventually("two operator pods run", Duration::from_secs(60), || is(running_pods().len(), 2));
+    let first = eventually("one leads", Duration::from_secs(30), leader);
+
+    // It hangs without a word: the lease must run out before the other may lead.
+    let client = || async { api::client().await.unwrap() };
+    let hung = Instant::now();
+    finish(async { faults::pause_container(&client().await, "etcd-operator", &first, "etcd-operator").await }).unwrap();
+    let second = eventually("the other leads within 20 s", Duration::from_secs(20), || another_leader(&first));
+    println!("after the leader hung, another leads after {:?}", hung.elapsed());
+
+    // It wakes up and believes that it still leads: its own deadline is over, so it must end itself.
+    finish(async { faults::resume_container(&client().await, "etcd-operator", &first, "etcd-operator").await })
+        .unwrap();
+    eventually("the old leader has ended itself", Duration::from_secs(20), || {
+        let pod = get(&format!("{IN_ITS_NAMESPACE} pod {first}"));
+        is(pod["status"]["containerStatuses"][0]["restartCount"].as_i64(), Some(1))
+    });
+    assert_eq!(leader().as_ref(), Ok(&second));
+    eventually("two operator pods run again", Duration::from_secs(60), || is(running_pods().len(), 2));
+
+    // Killed, as a user would: the other leads within 20 s, and a new pod takes the place of the old.
+    let killed = Instant::now();
+    kubectl(&format!("{IN_ITS_NAMESPACE} delete pod {second} --now"));
+    let third = eventually("the other leads within 20 s", Duration::from_secs(20), || another_leader(&second));
+    println!("after the leader was killed, another leads after {:?}", killed.elapsed());
+
+    eventually("two operator pods run again", Duration::from_secs(60), || is(running_pods().len(), 2));
+    for pod in running_pods().iter().map(name) {
+        assert_eq!(fetch(&pod, "/healthz").as_deref(), Ok("ok"));
+        assert_eq!(fetch(&pod, "/readyz").as_deref(), Ok("ok"));
+        let metrics = fetch(&pod, "/metrics").unwrap();
+        let leads = if pod == third { "etcd_operator_leader 1" } else { "etcd_operator_leader 0" };
+        assert!(metrics.contains(leads), "{pod}: no `{leads}` in\n{metrics}");
+        assert!(metrics.contains("etcd_operator_build_info{version=\""), "{metrics}");
+    }
+    let log = kubectl(&format!("{IN_ITS_NAMESPACE} logs {third}"));
+    assert!(log.to_lowercase().contains("lead"), "the log says who leads:\n{log}");
+}
+
+#[test]
+fn the_pods_have_no_rights_on_their_node() {
+    for pod in running_pods() {
+        let container = &pod["spec"]["containers"][0];
+        let security = &container["securityContext"];
+        assert_eq!(security["allowPrivilegeEscalation"], false);
+        assert_eq!(security["readOnlyRootFilesystem"], true);
+        assert_eq!(security["capabilities"]["drop"][0], "ALL");
+        assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+    }
+    let namespace = get("namespace etcd-operator");
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
+
+/// The operator may do what it does and nothing else: these are what an attacker would try.
+#[test]
+fn the_operator_may_not_do_more_than_it_does() {
+    let account = "system:serviceaccount:etcd-operator:etcd-operator";
+    let can = |what: &str| try_kubectl(&format!("auth can-i {what} --as={account} -A")).is_ok();
+    assert!(can("watch etcdclusters.etcd.improbable.io"));
+    for forbidden in [
+        "get secrets",
+        "create pods/exec",
+        "delete namespaces",
+        "create clusterrolebindings",
+        "delete etcdclusters.etcd.improbable.io",
+    ] {
+        assert!(!can(forbidden), "the operator may {forbidden}");
+    }
+}
+
+#[test]
+fn a_cluster_gets_a_truthful_status() {
+    let namespace = Namespace::create("operator-status");
+    let sample =
+        std::fs::read_to_string(e2e::checkout().join("config/samples/etcd_v1alpha1_etcdcluster.yaml")).unwrap();
+    namespace.apply(&sample).unwrap();
+    let status = eventually("the operator reports", Duration::from_secs(30), || {
+        let status = namespace.get("etcdcluster my-cluster")["status"].clone();
+        if status["observedGeneration"] == 1 { Ok(status) } else { Err(status.to_string()) }
+    });
+    assert_eq!(status["replicas"], 0);
+    let available = &status["conditions"][0];
+    assert_eq!((&available["type"], &available["status"]), (&"Available".into(), &"False".into()));
+}
