@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::{Namespace, eventually, finish, get, is, kubectl, try_kubectl};
+use e2e::{Namespace, eventually, finish, get, is, kubectl, kubectl_with_input, try_kubectl};
 use lab::{api, faults};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const IN_ITS_NAMESPACE: &str = "--namespace etcd-operator";
+const SAMPLE: &str = "config/samples/etcd_v1alpha1_etcdcluster.yaml";
 
 fn running_pods() -> Vec<Value> {
     let pods = get(&format!("{IN_ITS_NAMESPACE} pods -l app.kubernetes.io/name=etcd-operator"));
@@ -59,6 +60,8 @@ fn two_pods_run_and_the_other_leads_when_the_leader_goes() {
         let pod = get(&format!("{IN_ITS_NAMESPACE} pod {first}"));
         is(pod["status"]["containerStatuses"][0]["restartCount"].as_i64(), Some(1))
     });
+    let last_words = kubectl(&format!("{IN_ITS_NAMESPACE} logs --previous {first}"));
+    assert!(last_words.contains("not allowed to lead any more"), "{last_words}");
     assert_eq!(leader().as_ref(), Ok(&second));
     eventually("two operator pods run again", Duration::from_secs(60), || is(running_pods().len(), 2));
 
@@ -115,8 +118,7 @@ fn the_operator_may_not_do_more_than_it_does() {
 #[test]
 fn a_cluster_gets_a_truthful_status() {
     let namespace = Namespace::create("operator-status");
-    let sample =
-        std::fs::read_to_string(e2e::checkout().join("config/samples/etcd_v1alpha1_etcdcluster.yaml")).unwrap();
+    let sample = std::fs::read_to_string(e2e::checkout().join(SAMPLE)).unwrap();
     namespace.apply(&sample).unwrap();
     let status = eventually("the operator reports", Duration::from_secs(30), || {
         let status = namespace.get("etcdcluster my-cluster")["status"].clone();
@@ -125,4 +127,41 @@ fn a_cluster_gets_a_truthful_status() {
     assert_eq!(status["replicas"], 0);
     let available = &status["conditions"][0];
     assert_eq!((&available["type"], &available["status"]), (&"Available".into(), &"False".into()));
+}
+
+/// An operator beside the deployed one that was given a list of namespaces: it sees the clusters there and no others.
+#[test]
+fn an_operator_can_be_given_a_list_of_namespaces() {
+    let namespaces = ["scope-a", "scope-b", "scope-c"].map(Namespace::create);
+    let sample = std::fs::read_to_string(e2e::checkout().join(SAMPLE)).unwrap();
+    for namespace in &namespaces {
+        namespace.apply(&sample).unwrap();
+    }
+    let mut pod = running_pods().remove(0);
+    let mut container = pod["spec"]["containers"][0].take();
+    container["args"] =
+        json!(["run", "--namespaces=scope-a,scope-b", "--enable-leader-election=false", "--log-format=json"]);
+    container["volumeMounts"] = json!([]);
+    let manifest = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "scoped"},
+        "spec": {
+            "serviceAccountName": "etcd-operator",
+            "securityContext": pod["spec"]["securityContext"],
+            "containers": [container],
+        },
+    });
+    kubectl(&format!("{IN_ITS_NAMESPACE} delete pod scoped --ignore-not-found --now"));
+    kubectl_with_input(&["--namespace", "etcd-operator", "apply", "-f", "-"], &manifest.to_string()).unwrap();
+    eventually("it knows the two clusters", Duration::from_secs(30), || {
+        let metrics = fetch("scoped", "/metrics")?;
+        let line = metrics.lines().find(|line| line.starts_with("etcd_operator_clusters ")).map(str::to_owned);
+        is(line.as_deref(), Some("etcd_operator_clusters 2"))
+    });
+    let log = kubectl(&format!("{IN_ITS_NAMESPACE} logs scoped"));
+    for line in log.lines() {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}"));
+    }
+    kubectl(&format!("{IN_ITS_NAMESPACE} delete pod scoped --now"));
 }
