@@ -1,8 +1,6 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't go on should stop right there")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -17,12 +17,15 @@ const PAUSE_SOURCE: &str = include_str!("../parts/pause/pause.rs");
 /// A shell and small tools, for people and tests: `kubectl run --image=busybox:lab`.
 const BUSYBOX: &str = "docker.io/library/busybox:lab";
 
-/// An image to build: its name, what its archive in the cache is called, and how its folder is filled.
+/// Puts the files of an image into a folder.
+type Fill = Box<dyn Fn(&Path) -> Result<()>>;
+
+/// An image to build: its name, what its archive in the cache is called, and what goes into it.
 struct Image {
     name: String,
     key: String,
     recipe: String,
-    fill: Box<dyn Fn(&Path) -> Result<()>>,
+    fill: Fill,
 }
 
 impl Image {
