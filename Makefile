@@ -12,10 +12,10 @@ test: ## Everything, from format to end to end (takes a running lab down first, 
 	@scripts/test
 
 lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
-	@cargo run --quiet --locked -p lab -- up
+	@cargo run --locked -p lab -- up
 
 lab-down: ## Stop it and leave nothing of it behind but the cache
-	@cargo run --quiet --locked -p lab -- down
+	@cargo run --locked -p lab -- down
 
 lab-status: ## Show what of it runs
 	@cargo run --quiet --locked -p lab -- status
