@@ -17,17 +17,12 @@ pub fn conditions_after(
     generation: Option<i64>,
     now: &Time,
 ) -> Vec<Condition> {
-    statements
-        .iter()
-        .map(|statement| condition_after(previous, statement, generation, now))
-        .collect()
+    statements.iter().map(|statement| condition_after(previous, statement, generation, now)).collect()
 }
 
 fn condition_after(previous: &[Condition], statement: &Statement, generation: Option<i64>, now: &Time) -> Condition {
     let status = if statement.holds { "True" } else { "False" };
-    let unchanged = previous
-        .iter()
-        .find(|old| old.type_ == statement.type_ && old.status == status);
+    let unchanged = previous.iter().find(|old| old.type_ == statement.type_ && old.status == status);
     Condition {
         type_: statement.type_.into(),
         status: status.into(),

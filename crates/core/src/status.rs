@@ -49,12 +49,7 @@ mod tests {
     }
 
     fn observed(status: &EtcdClusterStatus) -> ObservedCluster<'_> {
-        ObservedCluster {
-            name: "my-cluster",
-            generation: Some(1),
-            peers: 0,
-            status,
-        }
+        ObservedCluster { name: "my-cluster", generation: Some(1), peers: 0, status }
     }
 
     #[test]
@@ -67,13 +62,8 @@ mod tests {
             status.label_selector.as_deref(),
             Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=my-cluster")
         );
-        let [available] = &status.conditions[..] else {
-            panic!("one condition expected: {:?}", status.conditions)
-        };
-        assert_eq!(
-            (available.type_.as_str(), available.status.as_str()),
-            ("Available", "False")
-        );
+        let [available] = &status.conditions[..] else { panic!("one condition expected: {:?}", status.conditions) };
+        assert_eq!((available.type_.as_str(), available.status.as_str()), ("Available", "False"));
         assert_eq!(available.reason, "NoMembers");
         assert_eq!(available.message, "no etcd member of this cluster is running yet");
         assert_eq!(available.observed_generation, Some(1));
@@ -83,10 +73,7 @@ mod tests {
     #[test]
     fn peers_are_counted() {
         let status = EtcdClusterStatus::default();
-        let three_peers = ObservedCluster {
-            peers: 3,
-            ..observed(&status)
-        };
+        let three_peers = ObservedCluster { peers: 3, ..observed(&status) };
         assert_eq!(status_to_report(&three_peers, &at(100)).replicas, 3);
     }
 
@@ -99,10 +86,7 @@ mod tests {
     #[test]
     fn a_new_generation_is_observed_without_a_transition() {
         let first = status_to_report(&observed(&EtcdClusterStatus::default()), &at(100));
-        let changed = ObservedCluster {
-            generation: Some(2),
-            ..observed(&first)
-        };
+        let changed = ObservedCluster { generation: Some(2), ..observed(&first) };
         let second = status_to_report(&changed, &at(200));
         assert_eq!(second.observed_generation, Some(2));
         assert_eq!(second.conditions[0].observed_generation, Some(2));
@@ -121,10 +105,7 @@ mod tests {
     #[test]
     fn what_etcd_said_before_is_kept() {
         let known = EtcdClusterStatus {
-            members: vec![Member {
-                name: "my-cluster-0".into(),
-                id: "8eca1236bfa86a0a".into(),
-            }],
+            members: vec![Member { name: "my-cluster-0".into(), id: "8eca1236bfa86a0a".into() }],
             cluster_version: Some("3.6.0".into()),
             ..Default::default()
         };
