@@ -1,13 +1,16 @@
-//! EtcdCluster: an etcd cluster as its user asks for it.
+//! EtcdCluster: an etcd cluster as its user asks for it. What the operator reports about it is in `cluster_status`.
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Affinity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_status::EtcdClusterStatus;
+use crate::etcd::EtcdOptions;
+use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
-use crate::storage::Storage;
+use crate::storage::{DeletionPolicy, Storage};
 use crate::{rules, schema};
 
 /// What the etcd cluster should be like.
@@ -93,17 +96,31 @@ pub struct EtcdClusterSpec {
     pub replicas: i32,
 
     /// Required. The version of etcd to run, for example `3.6.16`: a semantic version of major version 3, without a
-    /// leading `v`, for which there is an official etcd image. Raise it to upgrade the cluster, one minor version at
+    /// leading `v`, for which there is an image. Raise it to upgrade the cluster, one minor version at
     /// a time.
     #[schemars(length(max = 64))]
     #[x_kube(validation = rules::version_is_semantic(), validation = rules::version_is_major_three())]
     pub version: String,
 
-    /// Required. The storage of each member. It cannot be changed after the cluster has been created.
+    /// Required. The storage of each member: `volumeClaimTemplate`, or for tests `ephemeral`. It cannot be changed after the cluster has been created.
     #[x_kube(validation = rules::storage_stays())]
     pub storage: Storage,
 
-    /// Optional. What to add to the pods of the members: annotations, resource requests and limits, affinity.
+    /// Optional. What happens to the volumes of the members when this EtcdCluster is deleted. `KeepVolumes`, the
+    /// default, keeps them: an EtcdCluster that is created again with the same name finds its data. `DeleteVolumes`
+    /// deletes them and the data with them. Change it at any time.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+
+    /// Optional. Where the container image of etcd comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+
+    /// Optional. Options of etcd itself: the size of its database, compaction, timeouts and other flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdOptions>,
+
+    /// Optional. What to add to the pods of the members: labels, annotations, resources, and where they may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template: Option<PodTemplate>,
 
@@ -118,55 +135,31 @@ impl EtcdClusterSpec {
         let in_pod_template = self.pod_template.as_ref().and_then(|template| template.affinity.as_ref());
         in_pod_template.or(self.affinity.as_ref())
     }
+
+    /// What to add to the members' pods, with the affinity from whichever place it was written in. `None` if that is
+    /// nothing.
+    pub fn pod_template(&self) -> Option<PodTemplate> {
+        let template =
+            PodTemplate { affinity: self.affinity().cloned(), ..self.pod_template.clone().unwrap_or_default() };
+        (template != PodTemplate::default()).then_some(template)
+    }
+
+    /// The container image of etcd, from the operator's own repository if this says nothing about it.
+    pub fn image(&self, default_repository: &str) -> String {
+        image::name(self.image.as_ref(), &self.version, default_repository)
+    }
+
+    /// When a node pulls the image.
+    pub fn pull_policy(&self) -> Option<PullPolicy> {
+        self.image.as_ref().and_then(|image| image.pull_policy)
+    }
+
+    /// The flags of etcd that were asked for: names without leading dashes, and values.
+    pub fn etcd_flags(&self) -> BTreeMap<String, String> {
+        self.etcd.as_ref().map(EtcdOptions::flags).unwrap_or_default()
+    }
 }
 
 fn default_replicas() -> i32 {
     3
-}
-
-/// What was last seen of the etcd cluster. The operator writes it.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(transform = schema::join_wrapped_lines)]
-pub struct EtcdClusterStatus {
-    /// The number of EtcdPeer objects of this cluster. It differs from `spec.replicas` while the cluster is created
-    /// or scaled.
-    #[serde(default)]
-    pub replicas: i32,
-
-    /// The number of members that are ready to serve clients.
-    #[serde(default)]
-    pub ready_replicas: i32,
-
-    /// A label selector that matches the pods of this cluster. `kubectl scale` and autoscalers read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label_selector: Option<String>,
-
-    /// The members as etcd itself lists them. The list stays as it was while etcd cannot be reached.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<Member>,
-
-    /// The version of etcd's protocol that all members support, as etcd reports it, for example `3.6.0`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster_version: Option<String>,
-
-    /// The `metadata.generation` that this status describes. If it is lower than the object's own, the operator has
-    /// not yet acted on the latest change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-
-    /// What is true of the cluster now. `Available` says whether it serves reads and writes, and if not, why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
-    pub conditions: Vec<Condition>,
-}
-
-/// One member of the cluster.
-#[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Member {
-    /// The name of the member, which is also the name of its EtcdPeer and of its pod.
-    pub name: String,
-
-    /// The ID that etcd gave the member, in hexadecimal, for example `8eca1236bfa86a0a`.
-    pub id: String,
 }

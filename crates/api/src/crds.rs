@@ -2,28 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::CustomResourceExt;
 
 use crate::{EtcdCluster, EtcdPeer};
 
 /// Every CustomResourceDefinition of this API, always in the same order and with the same content.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    vec![declare_name(EtcdCluster::crd()), EtcdPeer::crd()]
+    let cluster = corrected(EtcdCluster::crd(), |schema| {
+        declare_name(schema);
+        take_null_for_absent(schema);
+    });
+    vec![cluster, corrected(EtcdPeer::crd(), take_null_for_absent)]
+}
+
+fn corrected(mut crd: CustomResourceDefinition, correct: impl Fn(&mut JSONSchemaProps)) -> CustomResourceDefinition {
+    let schemas =
+        crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    schemas.for_each(correct);
+    crd
 }
 
 /// Declares `metadata.name` in the schema, without which the API server lets no rule name it as the field at fault.
-fn declare_name(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+fn declare_name(schema: &mut JSONSchemaProps) {
     let name = JSONSchemaProps { type_: Some("string".into()), ..Default::default() };
     let metadata = JSONSchemaProps {
         type_: Some("object".into()),
         properties: Some(BTreeMap::from([("name".into(), name)])),
         ..Default::default()
     };
-    let schemas =
-        crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    for schema in schemas {
-        schema.properties.get_or_insert_default().insert("metadata".into(), metadata.clone());
+    schema.properties.get_or_insert_default().insert("metadata".into(), metadata);
+}
+
+/// Makes the API server drop a field that is null, so that rules have to do with fields that are there or not.
+fn take_null_for_absent(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(take_null_for_absent);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        take_null_for_absent(items);
     }
-    crd
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        take_null_for_absent(values);
+    }
 }

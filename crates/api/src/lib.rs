@@ -1,22 +1,34 @@
 //! The Kubernetes API of the etcd operator, group `etcd.improbable.io`, version `v1alpha1`.
 //!
-//! Each resource has a file: [`cluster`] and [`peer`]. What both contain is in [`storage`] and [`pod_template`].
-//! `rules` holds the validation that the API server does, `schema` the corrections to the generated schemas.
+//! Each resource has a file: [`cluster`], with [`cluster_status`], and [`peer`]. What both contain is in [`storage`],
+//! [`pod_template`], [`image`] and [`etcd`]. `rules` holds the validation that the API server does, `schema` the
+//! corrections to the generated schemas. [`ids`] and [`quantity`] read and write values that are more than text.
 
 pub mod cluster;
+pub mod cluster_status;
 pub mod crds;
+pub mod etcd;
+pub mod ids;
+pub mod image;
 pub mod labels;
 pub mod peer;
 pub mod pod_template;
+pub mod quantity;
 mod rules;
 mod schema;
 pub mod storage;
 
-pub use cluster::{EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, Member};
+pub use cluster::{EtcdCluster, EtcdClusterSpec};
+pub use cluster_status::{Birth, EtcdClusterStatus, Member, MemberRole};
 pub use crds::all_crds;
-pub use peer::{EtcdPeer, EtcdPeerSpec, EtcdPeerStatus};
-pub use pod_template::PodTemplate;
-pub use storage::Storage;
+pub use etcd::{AutoCompaction, CompactionMode, EtcdOptions};
+pub use ids::{format_id, parse_id};
+pub use image::{Image, PullPolicy};
+pub use peer::{
+    Bootstrap, EtcdPeer, EtcdPeerSpec, EtcdPeerStatus, InitialClusterState, InitialMember, StaticBootstrap,
+};
+pub use pod_template::{PodMetadata, PodTemplate};
+pub use storage::{DeletionPolicy, Ephemeral, Medium, Storage};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,14 @@
 //! EtcdPeer: one member of an etcd cluster, as the operator asks for it.
 
+use std::collections::BTreeMap;
+
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::etcd::EtcdOptions;
+use crate::ids::parse_id;
+use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
 use crate::storage::Storage;
 use crate::{rules, schema};
@@ -28,6 +33,12 @@ use crate::{rules, schema};
         type_ = "string",
         json_path = ".spec.clusterName",
         description = "The EtcdCluster that the member belongs to"
+    ),
+    printcolumn(
+        name = "Member",
+        type_ = "string",
+        json_path = ".status.memberID",
+        description = "The ID that etcd gave the member"
     ),
     printcolumn(
         name = "Version",
@@ -61,13 +72,49 @@ pub struct EtcdPeerSpec {
     /// The storage of this member.
     pub storage: Storage,
 
-    /// Optional. What to add to the pod of this member: annotations, resource requests and limits, affinity.
+    /// Optional. Where the container image of etcd comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+
+    /// Optional. Options of etcd itself: the size of its database, compaction, timeouts and other flags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdOptions>,
+
+    /// Optional. What to add to the pod of this member: labels, annotations, resources, and where it may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_template: Option<PodTemplate>,
 
     /// Optional. How the member finds the others when it starts for the first time, with an empty volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<Bootstrap>,
+}
+
+impl EtcdPeerSpec {
+    /// What to add to the pod of this member.
+    pub fn pod_template(&self) -> PodTemplate {
+        self.pod_template.clone().unwrap_or_default()
+    }
+
+    /// The container image of etcd, from the operator's own repository if this says nothing about it.
+    pub fn image(&self, default_repository: &str) -> String {
+        image::name(self.image.as_ref(), &self.version, default_repository)
+    }
+
+    /// When a node pulls the image.
+    pub fn pull_policy(&self) -> Option<PullPolicy> {
+        self.image.as_ref().and_then(|image| image.pull_policy)
+    }
+
+    /// The flags of etcd that were asked for: names without leading dashes, and values.
+    pub fn etcd_flags(&self) -> BTreeMap<String, String> {
+        self.etcd.as_ref().map(EtcdOptions::flags).unwrap_or_default()
+    }
+
+    /// The members that took part in the first start of this one, itself included.
+    pub fn initial_cluster(&self) -> &[InitialMember] {
+        let members = self.bootstrap.as_ref().and_then(|bootstrap| bootstrap.static_members.as_ref());
+        members.map(|members| members.initial_cluster.as_slice()).unwrap_or_default()
+    }
 }
 
 /// How a member finds the others when it starts for the first time.
@@ -116,4 +163,29 @@ pub struct EtcdPeerStatus {
     /// The version of etcd that the member reports it is running, for example `3.6.16`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_version: Option<String>,
+
+    /// The ID that etcd gave the member, in hexadecimal, for example `8eca1236bfa86a0a`.
+    #[serde(rename = "memberID", default, skip_serializing_if = "Option::is_none")]
+    pub member_id: Option<String>,
+
+    /// The ID of the etcd cluster that the member belongs to, in hexadecimal, for example `cdf818194e3a8c32`.
+    #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+
+    /// Whether the member was ever seen started. From then on its data is expected in its volume: it never starts
+    /// with an empty one again.
+    #[serde(default)]
+    pub started: bool,
+}
+
+impl EtcdPeerStatus {
+    /// The ID of the member as a number. `None` if it is not known.
+    pub fn member_id(&self) -> Option<u64> {
+        self.member_id.as_deref().and_then(parse_id)
+    }
+
+    /// The ID of the cluster as a number. `None` if it is not known.
+    pub fn cluster_id(&self) -> Option<u64> {
+        self.cluster_id.as_deref().and_then(parse_id)
+    }
 }

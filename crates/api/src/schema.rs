@@ -2,10 +2,22 @@
 
 use schemars::Schema;
 use schemars::transform::transform_subschemas;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// More resources than any container has, and few enough for the API server to admit a rule that looks at each.
 const MAX_RESOURCES: u32 = 12;
+
+/// More flags than anybody sets, and few enough for the API server to admit rules that look at each.
+const MAX_EXTRA_ARGS: u32 = 64;
+
+/// Longer than any sensible value of a flag.
+const MAX_EXTRA_ARG: u32 = 1024;
+
+/// More labels than anybody sets, and few enough for the API server to admit rules that look at each.
+const MAX_LABELS: u32 = 64;
+
+/// Somewhat more than Kubernetes allows, so that what is too long meets the rule with its sentence.
+const MAX_LABEL: u32 = 256;
 
 /// Takes `required` out of the schema of a type that checks the presence of its fields with rules.
 ///
@@ -31,6 +43,21 @@ pub fn tidy_quantities(schema: &mut Schema) {
         schema.insert("maxProperties".into(), MAX_RESOURCES.into());
     }
     transform_subschemas(&mut tidy_quantities, schema);
+}
+
+/// Bounds a map of flags and their values.
+pub fn bound_extra_args(schema: &mut Schema) {
+    bound_map(schema, MAX_EXTRA_ARGS, MAX_EXTRA_ARG);
+}
+
+/// Bounds a map of labels.
+pub fn bound_labels(schema: &mut Schema) {
+    bound_map(schema, MAX_LABELS, MAX_LABEL);
+}
+
+fn bound_map(schema: &mut Schema, max_properties: u32, max_length: u32) {
+    schema.insert("maxProperties".into(), max_properties.into());
+    schema.insert("additionalProperties".into(), json!({"type": "string", "maxLength": max_length}));
 }
 
 fn is_quantity(schema: &Value) -> bool {

@@ -1,22 +1,77 @@
 //! The storage of a member, the same for EtcdCluster and EtcdPeer.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{rules, schema};
 
-/// The storage of each member.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The storage of each member: either `volumeClaimTemplate` or `ephemeral`.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = schema::leave_required_to_rules)]
-#[x_kube(validation = rules::volume_claim_template_is_given())]
+#[x_kube(validation = rules::storage_has_a_kind(), validation = rules::storage_has_one_kind())]
 pub struct Storage {
-    /// Required. Describes the volume that each member gets. Set its size in `resources.requests.storage`, for
-    /// example `10Gi`; production clusters do well with fast disks and some room. `storageClassName` names the
-    /// storage class; without it the default class of the Kubernetes cluster serves. `accessModes` is
-    /// `ReadWriteOnce` unless set.
+    /// Describes the volume that each member gets. Set its size in `resources.requests.storage`, for example `10Gi`;
+    /// production clusters do well with fast disks and some room. `storageClassName` names the storage class; without
+    /// it the default class of the Kubernetes cluster serves. `accessModes` is `ReadWriteOnce` unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::tidy_quantities)]
     #[x_kube(validation = rules::storage_size_is_given(), validation = rules::storage_size_is_a_quantity())]
-    pub volume_claim_template: PersistentVolumeClaimSpec,
+    pub volume_claim_template: Option<PersistentVolumeClaimSpec>,
+
+    /// For tests only: keeps the data in the pod, without a volume of its own. A member loses its data whenever its pod
+    /// is deleted, evicted or moved, and the whole cluster is lost for good when more than half of its members lose
+    /// theirs. Write `ephemeral: {}` for the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral: Option<Ephemeral>,
+}
+
+impl Storage {
+    /// Whether the data is lost with the pod.
+    pub fn is_ephemeral(&self) -> bool {
+        self.volume_claim_template.is_none()
+    }
+}
+
+/// Storage that is lost with the pod.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ephemeral {
+    /// Optional. `Disk`, the default, keeps the data on the disk of the node; `Memory` keeps it in memory, which counts
+    /// as memory of the etcd container and is lost when the node restarts as well.
+    #[serde(default)]
+    pub medium: Medium,
+
+    /// Optional. How much the data of a member may take, for example `1Gi`. A pod that takes more is evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = rules::size_limit_is_a_quantity())]
+    pub size_limit: Option<Quantity>,
+}
+
+/// Where storage that is lost with the pod is.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Medium {
+    #[default]
+    Disk,
+    Memory,
+}
+
+impl Medium {
+    /// As the `medium` of an `emptyDir` volume has it: nothing for the disk of the node.
+    pub fn of_empty_dir(self) -> Option<String> {
+        match self {
+            Medium::Disk => None,
+            Medium::Memory => Some("Memory".to_owned()),
+        }
+    }
+}
+
+/// What happens to the volumes of the members when their EtcdCluster is deleted.
+#[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeletionPolicy {
+    #[default]
+    KeepVolumes,
+    DeleteVolumes,
 }

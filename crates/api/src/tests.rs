@@ -46,7 +46,8 @@ fn the_sample_is_read() {
     assert_eq!(cluster.metadata.name.as_deref(), Some("my-cluster"));
     assert_eq!(cluster.spec.replicas, 3);
     assert_eq!(cluster.spec.version, "3.6.16");
-    let claim = &cluster.spec.storage.volume_claim_template;
+    assert!(!cluster.spec.storage.is_ephemeral());
+    let claim = cluster.spec.storage.volume_claim_template.as_ref().unwrap();
     assert_eq!(claim.storage_class_name.as_deref(), Some("standard"));
     assert!(cluster.spec.affinity().unwrap().pod_anti_affinity.is_some());
 }
@@ -64,7 +65,7 @@ fn quantities_may_be_numbers() {
         "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": 1073741824}}}},
         "podTemplate": {"resources": {"limits": {"cpu": 2}, "requests": {"cpu": 0.5}}},
     }));
-    let claim = spec.storage.volume_claim_template.resources.unwrap();
+    let claim = spec.storage.volume_claim_template.unwrap().resources.unwrap();
     assert_eq!(claim.requests.unwrap()["storage"], Quantity("1073741824".into()));
     let pod = spec.pod_template.unwrap().resources.unwrap();
     assert_eq!(pod.limits.unwrap()["cpu"], Quantity("2".into()));
@@ -103,7 +104,7 @@ fn affinity_counts_wherever_it_is_written() {
 fn what_is_absent_is_not_written() {
     let spec = serde_json::to_value(cluster_spec(json!({}))).unwrap();
     let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["replicas", "storage", "version"]);
+    assert_eq!(fields, ["deletionPolicy", "replicas", "storage", "version"]);
 }
 
 #[test]

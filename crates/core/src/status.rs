@@ -30,10 +30,9 @@ pub fn status_to_report(observed: &ObservedCluster, now: &Time) -> EtcdClusterSt
         replicas: i32::try_from(observed.peers).unwrap_or(i32::MAX),
         ready_replicas: 0,
         label_selector: Some(selector_of_cluster(observed.name)),
-        members: previous.members.clone(),
-        cluster_version: previous.cluster_version.clone(),
         observed_generation: observed.generation,
         conditions: conditions_after(&previous.conditions, &[available], observed.generation, now),
+        ..previous.clone()
     }
 }
 
@@ -105,7 +104,7 @@ mod tests {
     #[test]
     fn what_etcd_said_before_is_kept() {
         let known = EtcdClusterStatus {
-            members: vec![Member { name: "my-cluster-0".into(), id: "8eca1236bfa86a0a".into() }],
+            members: vec![Member { name: "my-cluster-0".into(), id: "8eca1236bfa86a0a".into(), ..Default::default() }],
             cluster_version: Some("3.6.0".into()),
             ..Default::default()
         };

@@ -1,0 +1,66 @@
+//! Rules about a cluster as a whole, and about a peer as a whole.
+
+use kube::core::{Reason, Rule};
+
+/// Semantic Versioning 2.0.0, with pre-release and build parts.
+const SEMANTIC_VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$";
+
+pub fn name_fits_a_service() -> Rule {
+    Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
+        .message(
+            "metadata.name must consist of lower case letters, digits and '-', begin with a letter and end with a \
+             letter or digit, because Services are named after the cluster; choose another name, for example my-cluster",
+        )
+        .field_path(".metadata.name")
+}
+
+pub fn name_leaves_room_for_ordinals() -> Rule {
+    Rule::new("size(self.metadata.name) <= 50")
+        .message(
+            "metadata.name must have at most 50 characters, because the names of members and Services are made from \
+             it; choose a shorter name",
+        )
+        .field_path(".metadata.name")
+}
+
+pub fn version_is_given() -> Rule {
+    Rule::new("has(self.version)")
+        .message("spec.version is missing; say which version of etcd to run, for example 3.6.16")
+        .field_path(".version")
+        .reason(Reason::FieldValueRequired)
+}
+
+pub fn version_is_semantic() -> Rule {
+    Rule::new(format!("self.matches(r'{SEMANTIC_VERSION}')")).message(
+        "spec.version must be a semantic version without a leading v; write it as major.minor.patch, for example 3.6.16",
+    )
+}
+
+/// Says nothing about what is not a version at all, so that the user reads one sentence and not two.
+pub fn version_is_major_three() -> Rule {
+    Rule::new(format!("!self.matches(r'{SEMANTIC_VERSION}') || self.startsWith('3.')"))
+        .message("spec.version must be a version of etcd 3, the only one supported; choose one such as 3.6.16")
+}
+
+pub fn replicas_are_positive() -> Rule {
+    Rule::new("self >= 1").message(
+        "spec.replicas must be at least 1; to stop a cluster and keep its data, delete the EtcdCluster: its volumes stay \
+         if spec.deletionPolicy is KeepVolumes",
+    )
+}
+
+pub fn affinity_is_given_once() -> Rule {
+    Rule::new("!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)")
+        .message(
+            "spec.affinity and spec.podTemplate.affinity mean the same and cannot both be set; keep \
+             spec.podTemplate.affinity and remove spec.affinity",
+        )
+        .field_path(".affinity")
+        .reason(Reason::FieldValueForbidden)
+}
+
+pub fn peer_stays() -> Rule {
+    Rule::new("self == oldSelf")
+        .message("spec of an EtcdPeer cannot be changed; change the EtcdCluster that it belongs to instead")
+        .reason(Reason::FieldValueForbidden)
+}
