@@ -1,0 +1,158 @@
+//! A client of one member.
+//!
+//! One client per member on purpose: whether *this* member is healthy cannot be learned from a client that may ask
+//! another one.
+
+use std::time::Duration;
+
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response};
+use tonic_prost::ProstCodec;
+
+use crate::error::{Cause, Error, cause_of, whole_story};
+use crate::messages::{
+    AlarmListRequest, AlarmResponse, Done, MemberAddRequest, MemberAddResponse, MemberIdRequest, MemberListRequest,
+    MemberListResponse, RangeRequest, StatusRequest, StatusResponse,
+};
+use crate::model::{Alarm, Membership, Status};
+
+/// Asks one member. Every call, dialling included, ends within the deadline given at the beginning.
+#[derive(Debug)]
+pub struct MemberClient {
+    url: String,
+    endpoint: Endpoint,
+    deadline: Duration,
+    /// Dialled by the first call that needs it, and anew after a call that got no answer.
+    connection: Option<Channel>,
+}
+
+impl MemberClient {
+    /// Nothing is dialled yet. `url` is like `http://10.0.0.1:2379`.
+    pub fn new(url: &str, deadline: Duration) -> Result<Self, Error> {
+        let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|e| Error {
+            endpoint: url.into(),
+            doing: "reading the address".into(),
+            cause: Cause::Other(whole_story(&e)),
+        })?;
+        // A connection reconnects by itself, in a task of its own that the deadline of a call does not end, so dialling
+        // needs a limit too. It is longer than the deadline, so that it is always the deadline that a call runs into.
+        let endpoint = endpoint.connect_timeout(deadline * 2);
+        Ok(Self { url: url.into(), endpoint, deadline, connection: None })
+    }
+
+    /// What the member says of itself. Learners answer this too, and it needs no quorum.
+    pub async fn status(&mut self) -> Result<Status, Error> {
+        let doing = || "asking for the status".to_owned();
+        let answer: StatusResponse = self.call(doing, "/etcdserverpb.Maintenance/Status", StatusRequest {}).await?;
+        Status::from_answer(answer).ok_or_else(|| self.incomplete(doing()))
+    }
+
+    /// The members that the cluster agrees on at this moment. Needs a quorum.
+    pub async fn members(&mut self) -> Result<Membership, Error> {
+        self.list_members(true).await
+    }
+
+    /// The members that this member knows of. It answers without a quorum, and may be behind.
+    pub async fn members_as_known(&mut self) -> Result<Membership, Error> {
+        self.list_members(false).await
+    }
+
+    /// Can this member serve a read that the cluster agrees on? This is what being healthy means.
+    pub async fn check_linearizable_read(&mut self) -> Result<(), Error> {
+        // Any key will do, whether it exists or not.
+        let request = RangeRequest { key: b"health".to_vec(), serializable: false, count_only: true };
+        let Done {} = self.call(|| "reading with a quorum".into(), "/etcdserverpb.KV/Range", request).await?;
+        Ok(())
+    }
+
+    /// Adds a member that does not vote yet, and returns its ID.
+    pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, Error> {
+        let doing = || format!("adding learner {peer_url}");
+        let request = MemberAddRequest { peer_urls: vec![peer_url.into()], is_learner: true };
+        let answer: MemberAddResponse = self.call(doing, "/etcdserverpb.Cluster/MemberAdd", request).await?;
+        answer.member.map(|m| m.id).ok_or_else(|| self.incomplete(doing()))
+    }
+
+    /// Makes a learner a voter. Best sent to the leader: from a follower, which forwards it, some refusals come back as
+    /// [`Cause::Other`].
+    pub async fn promote(&mut self, id: u64) -> Result<(), Error> {
+        self.change(|| format!("promoting member {id:x}"), "/etcdserverpb.Cluster/MemberPromote", id).await
+    }
+
+    /// Removes a member for good: its ID never comes back.
+    pub async fn remove(&mut self, id: u64) -> Result<(), Error> {
+        self.change(|| format!("removing member {id:x}"), "/etcdserverpb.Cluster/MemberRemove", id).await
+    }
+
+    /// Makes another member the leader. Only the leader can do this.
+    pub async fn move_leader(&mut self, to: u64) -> Result<(), Error> {
+        self.change(|| format!("moving the leadership to member {to:x}"), "/etcdserverpb.Maintenance/MoveLeader", to)
+            .await
+    }
+
+    /// The alarms of all members. etcd answers this through its log, so it needs a quorum and costs a write: to look
+    /// often, look at [`Status::errors`] first.
+    pub async fn alarms(&mut self) -> Result<Vec<Alarm>, Error> {
+        let doing = || "listing the alarms".into();
+        let answer: AlarmResponse = self.call(doing, "/etcdserverpb.Maintenance/Alarm", AlarmListRequest {}).await?;
+        Ok(answer.alarms.into_iter().map(Alarm::from).collect())
+    }
+
+    async fn list_members(&mut self, linearizable: bool) -> Result<Membership, Error> {
+        let doing = || "listing the members".to_owned();
+        let request = MemberListRequest { linearizable };
+        let answer: MemberListResponse = self.call(doing, "/etcdserverpb.Cluster/MemberList", request).await?;
+        Membership::from_answer(answer).ok_or_else(|| self.incomplete(doing()))
+    }
+
+    async fn change(&mut self, doing: impl Fn() -> String, method: &'static str, id: u64) -> Result<(), Error> {
+        let Done {} = self.call(doing, method, MemberIdRequest { id }).await?;
+        Ok(())
+    }
+
+    async fn call<Q, A>(&mut self, doing: impl Fn() -> String, method: &'static str, request: Q) -> Result<A, Error>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let deadline = self.deadline;
+        let outcome = match tokio::time::timeout(deadline, self.ask(method, request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Cause::TimedOut(deadline)),
+        };
+        outcome.map_err(|cause| {
+            // A connection to a machine that vanished stays silent for minutes. The next call had better dial.
+            if matches!(cause, Cause::TimedOut(_) | Cause::Unreachable(_)) {
+                self.connection = None;
+            }
+            Error { endpoint: self.url.clone(), doing: doing(), cause }
+        })
+    }
+
+    async fn ask<Q, A>(&mut self, method: &'static str, request: Q) -> Result<A, Cause>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let deadline = self.deadline;
+        let mut grpc = Grpc::new(self.dialled().await?);
+        grpc.ready().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        let path = PathAndQuery::from_static(method);
+        let answer = grpc.unary(Request::new(request), path, ProstCodec::<Q, A>::default()).await;
+        answer.map(Response::into_inner).map_err(|status| cause_of(&status, deadline))
+    }
+
+    async fn dialled(&mut self) -> Result<Channel, Cause> {
+        if let Some(connection) = &self.connection {
+            return Ok(connection.clone());
+        }
+        let connection = self.endpoint.connect().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        Ok(self.connection.insert(connection).clone())
+    }
+
+    fn incomplete(&self, doing: String) -> Error {
+        Error { endpoint: self.url.clone(), doing, cause: Cause::Other("the answer lacks what was asked for".into()) }
+    }
+}

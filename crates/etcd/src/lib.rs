@@ -1,0 +1,17 @@
+//! Talks to etcd, and reads what it left on disk.
+//!
+//! [`MemberClient`] asks one member, with a deadline on every call; nothing here retries or chooses a member.
+//! [`identity`] says, with no etcd running, whose data a data dir holds; [`archive`] moves such data aside.
+
+mod archive;
+mod client;
+mod error;
+pub mod identity;
+mod messages;
+mod model;
+mod wal;
+
+pub use archive::archive;
+pub use client::MemberClient;
+pub use error::{Cause, Error};
+pub use model::{Alarm, AlarmKind, Member, Membership, Status};

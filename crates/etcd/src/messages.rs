@@ -1,0 +1,125 @@
+//! The part of etcd's wire protocol that is spoken here, field for field.
+//!
+//! Written by hand rather than generated, because the few messages needed are small, and a generated client would want
+//! a `protoc` and its include files on every machine that builds this. Fields that nobody here reads are left out;
+//! protobuf skips what it does not know.
+
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Header {
+    #[prost(uint64, tag = "1")]
+    pub cluster_id: u64,
+    #[prost(uint64, tag = "2")]
+    pub member_id: u64,
+}
+
+/// The answer to every change whose details nobody here reads.
+#[derive(Clone, PartialEq, Message)]
+pub struct Done {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub key: Vec<u8>,
+    #[prost(bool, tag = "7")]
+    pub serializable: bool,
+    #[prost(bool, tag = "9")]
+    pub count_only: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Member {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, repeated, tag = "3")]
+    pub peer_urls: Vec<String>,
+    #[prost(string, repeated, tag = "4")]
+    pub client_urls: Vec<String>,
+    #[prost(bool, tag = "5")]
+    pub is_learner: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MemberListRequest {
+    #[prost(bool, tag = "1")]
+    pub linearizable: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MemberListResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<Header>,
+    #[prost(message, repeated, tag = "2")]
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MemberAddRequest {
+    #[prost(string, repeated, tag = "1")]
+    pub peer_urls: Vec<String>,
+    #[prost(bool, tag = "2")]
+    pub is_learner: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct MemberAddResponse {
+    #[prost(message, optional, tag = "2")]
+    pub member: Option<Member>,
+}
+
+/// The request to promote a member, to remove one, and to move the leadership to one: each is just its ID.
+#[derive(Clone, PartialEq, Message)]
+pub struct MemberIdRequest {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatusResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<Header>,
+    #[prost(string, tag = "2")]
+    pub version: String,
+    #[prost(int64, tag = "3")]
+    pub db_size: i64,
+    #[prost(uint64, tag = "4")]
+    pub leader: u64,
+    #[prost(uint64, tag = "5")]
+    pub raft_index: u64,
+    #[prost(uint64, tag = "6")]
+    pub raft_term: u64,
+    #[prost(uint64, tag = "7")]
+    pub raft_applied_index: u64,
+    #[prost(string, repeated, tag = "8")]
+    pub errors: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub db_size_in_use: i64,
+    #[prost(bool, tag = "10")]
+    pub is_learner: bool,
+    #[prost(string, tag = "11")]
+    pub storage_version: String,
+}
+
+/// Lists the alarms of all members: that is what the zeros of the fields left out mean.
+#[derive(Clone, PartialEq, Message)]
+pub struct AlarmListRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct AlarmMember {
+    #[prost(uint64, tag = "1")]
+    pub member_id: u64,
+    #[prost(int32, tag = "2")]
+    pub alarm: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct AlarmResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub alarms: Vec<AlarmMember>,
+}
