@@ -67,7 +67,9 @@ impl MemberClient {
         Ok(())
     }
 
-    /// Adds a member that does not vote yet, and returns its ID.
+    /// Adds a member that does not vote yet, and returns its ID. Look at the members first rather than count on a
+    /// refusal: etcd writes most additions to its log before it refuses them, and a 3.7.3 that restarts was seen to dial
+    /// the members that were refused.
     pub async fn add_learner(&mut self, peer_url: &str) -> Result<u64, Error> {
         let doing = || format!("adding learner {peer_url}");
         let request = MemberAddRequest { peer_urls: vec![peer_url.into()], is_learner: true };

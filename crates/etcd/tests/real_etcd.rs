@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -194,6 +195,23 @@ async fn nobody_listening_is_unreachable_at_once() {
     let error = client.status().await.unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(2));
     assert!(matches!(&error.cause, Cause::Unreachable(why) if why.contains("refused")), "{error}");
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_or_does_not_speak_grpc_is_unreachable() {
+    for answer in ["", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            // What was sent is read first, or closing would reset the connection before the answer is seen.
+            connection.read(&mut [0; 4096]).unwrap();
+            connection.write_all(answer.as_bytes()).unwrap();
+        });
+        let mut client = MemberClient::new(&url, Duration::from_secs(10)).unwrap();
+        assert_cause(client.status().await, |c| matches!(c, Cause::Unreachable(_)));
+        server.join().unwrap();
+    }
 }
 
 #[tokio::test]
