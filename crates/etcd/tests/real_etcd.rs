@@ -205,7 +205,7 @@ async fn whoever_hangs_up_or_does_not_speak_grpc_is_unreachable() {
         let server = std::thread::spawn(move || {
             let (mut connection, _) = listener.accept().unwrap();
             // What was sent is read first, or closing would reset the connection before the answer is seen.
-            connection.read(&mut [0; 4096]).unwrap();
+            let _some = connection.read(&mut [0; 4096]).unwrap();
             connection.write_all(answer.as_bytes()).unwrap();
         });
         let mut client = MemberClient::new(&url, Duration::from_secs(10)).unwrap();
