@@ -3,11 +3,21 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// A statement about an object, not yet dated.
-pub struct Statement<'a> {
-    pub type_: &'a str,
-    pub holds: bool,
-    pub reason: &'a str,
-    pub message: &'a str,
+pub struct Statement {
+    type_: &'static str,
+    holds: bool,
+    reason: String,
+    message: String,
+}
+
+impl Statement {
+    pub fn yes(type_: &'static str, reason: &str, message: impl Into<String>) -> Self {
+        Statement { type_, holds: true, reason: reason.to_owned(), message: message.into() }
+    }
+
+    pub fn no(type_: &'static str, reason: &str, message: impl Into<String>) -> Self {
+        Statement { type_, holds: false, reason: reason.to_owned(), message: message.into() }
+    }
 }
 
 /// The conditions that follow from what is stated now, keeping the time since which a statement has held or not held.
@@ -26,8 +36,8 @@ fn condition_after(previous: &[Condition], statement: &Statement, generation: Op
     Condition {
         type_: statement.type_.into(),
         status: status.into(),
-        reason: statement.reason.into(),
-        message: statement.message.into(),
+        reason: statement.reason.clone(),
+        message: statement.message.clone(),
         observed_generation: generation,
         last_transition_time: unchanged.map_or_else(|| now.clone(), |old| old.last_transition_time.clone()),
     }

@@ -1,115 +1,181 @@
-//! What to report about a cluster in its status.
+//! What to report about a cluster in its status: from what etcd itself says, never from the phases of pods alone.
 
-use etcd_operator_api::EtcdClusterStatus;
 use etcd_operator_api::labels::selector_of_cluster;
+use etcd_operator_api::{EtcdClusterStatus, Member as ReportedMember, MemberRole, format_id};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conditions::{Statement, conditions_after};
-
-/// What was observed of a cluster.
-pub struct ObservedCluster<'a> {
-    pub name: &'a str,
-    /// `metadata.generation` of the EtcdCluster: which version of the user's wishes was read.
-    pub generation: Option<i64>,
-    /// How many EtcdPeers the cluster has.
-    pub peers: usize,
-    /// What was reported the last time.
-    pub status: &'a EtcdClusterStatus,
-}
+use crate::observed::{Member, Membership, Observed};
+use crate::plan::{Plan, Step};
 
 /// The status to report. It equals the previous one if there is nothing new to say.
-pub fn status_to_report(observed: &ObservedCluster, now: &Time) -> EtcdClusterStatus {
-    let previous = observed.status;
-    let available = Statement {
-        type_: "Available",
-        holds: false,
-        reason: "NoMembers",
-        message: "no etcd member of this cluster is running yet",
-    };
+pub fn status_to_report(
+    observed: &Observed,
+    plan: &Plan,
+    previous: &EtcdClusterStatus,
+    generation: Option<i64>,
+    now: &Time,
+) -> EtcdClusterStatus {
+    let statements = [available(observed), progressing(observed, plan), degraded(observed)];
+    let leader = observed.leader();
     EtcdClusterStatus {
-        replicas: i32::try_from(observed.peers).unwrap_or(i32::MAX),
-        ready_replicas: 0,
-        label_selector: Some(selector_of_cluster(observed.name)),
-        observed_generation: observed.generation,
-        conditions: conditions_after(&previous.conditions, &[available], observed.generation, now),
-        ..previous.clone()
+        replicas: count(observed.peers.len()),
+        ready_replicas: count(healthy_voters(observed)),
+        label_selector: Some(selector_of_cluster(&observed.place.cluster)),
+        birth: previous.birth.clone(),
+        cluster_id: previous.cluster_id.clone(),
+        leader: leader.and_then(|leader| name_of(observed, leader)).or_else(|| previous.leader.clone()),
+        members: members(observed, previous),
+        cluster_version: cluster_version(observed).or_else(|| previous.cluster_version.clone()),
+        observed_generation: generation,
+        conditions: conditions_after(&previous.conditions, &statements, generation, now),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use etcd_operator_api::Member;
-    use k8s_openapi::jiff::Timestamp;
-
-    use super::*;
-
-    fn at(second: i64) -> Time {
-        Time(Timestamp::from_second(second).unwrap())
+/// A quorum answers if one member could do a read that needs one.
+fn available(observed: &Observed) -> Statement {
+    let healthy = healthy_voters(observed);
+    if healthy > 0 {
+        let all = observed.membership.iter().flat_map(Membership::voters).count();
+        return Statement::yes("Available", "QuorumAnswers", format!("{healthy} of {all} voting members answer"));
     }
-
-    fn observed(status: &EtcdClusterStatus) -> ObservedCluster<'_> {
-        ObservedCluster { name: "my-cluster", generation: Some(1), peers: 0, status }
+    match observed.cluster_id {
+        None => Statement::no("Available", "NotYetBorn", "the members are being started for the first time"),
+        Some(_) => {
+            let reasons = problems(observed).join("; ");
+            Statement::no("Available", "NoQuorum", format!("no quorum of the members answers: {reasons}"))
+        }
     }
+}
 
-    #[test]
-    fn a_new_cluster_is_not_available() {
-        let status = status_to_report(&observed(&EtcdClusterStatus::default()), &at(100));
-        assert_eq!(status.replicas, 0);
-        assert_eq!(status.ready_replicas, 0);
-        assert_eq!(status.observed_generation, Some(1));
-        assert_eq!(
-            status.label_selector.as_deref(),
-            Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=my-cluster")
-        );
-        let [available] = &status.conditions[..] else { panic!("one condition expected: {:?}", status.conditions) };
-        assert_eq!((available.type_.as_str(), available.status.as_str()), ("Available", "False"));
-        assert_eq!(available.reason, "NoMembers");
-        assert_eq!(available.message, "no etcd member of this cluster is running yet");
-        assert_eq!(available.observed_generation, Some(1));
-        assert_eq!(available.last_transition_time, at(100));
+fn progressing(observed: &Observed, plan: &Plan) -> Statement {
+    // The membership change is what a person wants to read about; it comes last.
+    let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
+    match (doing, &plan.waiting) {
+        (_, Some(waiting)) if waiting.reason == "Refused" || waiting.reason == "WrongCluster" => {
+            Statement::no("Progressing", waiting.reason, &waiting.message)
+        }
+        (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
+        (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
+        (None, None) => Statement::no("Progressing", "AsAskedFor", "the cluster is as its spec asks for"),
     }
+}
 
-    #[test]
-    fn peers_are_counted() {
-        let status = EtcdClusterStatus::default();
-        let three_peers = ObservedCluster { peers: 3, ..observed(&status) };
-        assert_eq!(status_to_report(&three_peers, &at(100)).replicas, 3);
+fn degraded(observed: &Observed) -> Statement {
+    let problems = if observed.cluster_id.is_some() { problems(observed) } else { Vec::new() };
+    if problems.is_empty() {
+        Statement::no("Degraded", "AllMembersHealthy", "no member is known to be unhealthy")
+    } else {
+        Statement::yes("Degraded", "MembersUnhealthy", problems.join("; "))
     }
+}
 
-    #[test]
-    fn nothing_new_is_the_same_status() {
-        let first = status_to_report(&observed(&EtcdClusterStatus::default()), &at(100));
-        assert_eq!(status_to_report(&observed(&first), &at(200)), first);
-    }
+/// Which members are not well, and why. A learner that has not started yet is on its way, not ill.
+fn problems(observed: &Observed) -> Vec<String> {
+    let ordinals: Vec<u32> = match &observed.membership {
+        Some(membership) => {
+            let ill = membership.members.iter().filter(|member| member.started && !observed.is_healthy(member));
+            ill.filter_map(|member| member.ordinal).collect()
+        }
+        None => {
+            let answers = |ordinal: &u32| matches!(observed.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
+            observed.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
+        }
+    };
+    ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal)).collect()
+}
 
-    #[test]
-    fn a_new_generation_is_observed_without_a_transition() {
-        let first = status_to_report(&observed(&EtcdClusterStatus::default()), &at(100));
-        let changed = ObservedCluster { generation: Some(2), ..observed(&first) };
-        let second = status_to_report(&changed, &at(200));
-        assert_eq!(second.observed_generation, Some(2));
-        assert_eq!(second.conditions[0].observed_generation, Some(2));
-        assert_eq!(second.conditions[0].last_transition_time, at(100));
+fn problem_of(observed: &Observed, ordinal: u32) -> String {
+    let name = observed.place.member_name(ordinal);
+    if observed.durable && !observed.claims.contains_key(&ordinal) {
+        return format!("{name} has no volume: its claim is gone");
     }
+    match (observed.pods.get(&ordinal), observed.answers.get(&ordinal)) {
+        (None, _) => format!("{name} has no pod"),
+        (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
+        (Some(pod), _) if pod.problem.is_some() => {
+            format!("{name}: {}", pod.problem.as_deref().unwrap_or_default())
+        }
+        (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),
+        (Some(_), Some(Ok(_))) => format!("{name} answers, but not a read that needs a quorum"),
+        (Some(_), None) => format!("{name}'s pod has not started yet"),
+    }
+}
 
-    #[test]
-    fn a_transition_is_dated() {
-        let mut first = status_to_report(&observed(&EtcdClusterStatus::default()), &at(100));
-        first.conditions[0].status = "True".into();
-        let second = status_to_report(&observed(&first), &at(200));
-        assert_eq!(second.conditions[0].status, "False");
-        assert_eq!(second.conditions[0].last_transition_time, at(200));
-    }
+/// What a step does, as a reason and a sentence. Notes for the operator's own use are not worth a word.
+fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> {
+    let name = |ordinal: &u32| observed.place.member_name(*ordinal);
+    Some(match step {
+        Step::RecordBirth(birth) => ("Founding", format!("a cluster of {} members is being founded", birth.size)),
+        Step::RecordClusterId(id) => ("Born", format!("the members have formed the etcd cluster {}", format_id(*id))),
+        Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
+            ("StartingMember", format!("{} is being started", name(ordinal)))
+        }
+        Step::DeletePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being stopped: {why}", name(ordinal))),
+        Step::DeleteClaim { ordinal } | Step::DeletePeer { ordinal } => {
+            ("CleaningUp", format!("what {} left behind is being removed", name(ordinal)))
+        }
+        Step::AddLearner { ordinal } => ("AddingMember", format!("{} is being added as a learner", name(ordinal))),
+        Step::Promote { ordinal, .. } => ("PromotingMember", format!("{} is being promoted to vote", name(ordinal))),
+        Step::MoveLeader { from, to, .. } => {
+            ("MovingLeader", format!("leadership is being moved from {} to {}", name(from), name(to)))
+        }
+        Step::RemoveMember { ordinal, .. } => ("RemovingMember", format!("{} is being removed", name(ordinal))),
+        Step::RecordMember { .. } | Step::MarkClaim { .. } | Step::TellPod { .. } => return None,
+    })
+}
 
-    #[test]
-    fn what_etcd_said_before_is_kept() {
-        let known = EtcdClusterStatus {
-            members: vec![Member { name: "my-cluster-0".into(), id: "8eca1236bfa86a0a".into(), ..Default::default() }],
-            cluster_version: Some("3.6.0".into()),
-            ..Default::default()
-        };
-        let status = status_to_report(&observed(&known), &at(100));
-        assert_eq!(status.members, known.members);
-        assert_eq!(status.cluster_version, known.cluster_version);
+fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMember> {
+    let Some(membership) = &observed.membership else {
+        // Etcd can't be asked: the members are those last known, and none of them is known to be healthy.
+        let unhealthy = |member: &ReportedMember| ReportedMember { healthy: Some(false), ..member.clone() };
+        return previous.members.iter().map(unhealthy).collect();
+    };
+    let mut sorted: Vec<&Member> = membership.members.iter().collect();
+    sorted.sort_by_key(|member| (member.ordinal.unwrap_or(u32::MAX), member.id));
+    sorted.into_iter().map(|member| report_member(observed, member)).collect()
+}
+
+fn report_member(observed: &Observed, member: &Member) -> ReportedMember {
+    let answer =
+        member.ordinal.and_then(|ordinal| observed.answers.get(&ordinal)).and_then(|answer| answer.as_ref().ok());
+    let role = match member {
+        Member { learner: true, .. } => MemberRole::Learner,
+        _ if observed.leader() == Some(member.id) => MemberRole::Leader,
+        _ => MemberRole::Voter,
+    };
+    ReportedMember {
+        name: member.ordinal.map_or_else(|| format_id(member.id), |ordinal| observed.place.member_name(ordinal)),
+        id: format_id(member.id),
+        role: Some(role),
+        version: answer.map(|answer| answer.version.clone()),
+        healthy: Some(observed.is_healthy(member)),
+        db_size: answer.map(|answer| answer.db_size),
     }
+}
+
+fn name_of(observed: &Observed, member_id: u64) -> Option<String> {
+    let members = &observed.membership.as_ref()?.members;
+    let ordinal = members.iter().find(|member| member.id == member_id)?.ordinal?;
+    Some(observed.place.member_name(ordinal))
+}
+
+fn healthy_voters(observed: &Observed) -> usize {
+    let voters = observed.membership.iter().flat_map(Membership::voters);
+    voters.filter(|voter| observed.is_healthy(voter)).count()
+}
+
+/// The version that all members support: the lowest minor among them.
+fn cluster_version(observed: &Observed) -> Option<String> {
+    let versions = observed.answers.values().flatten().filter_map(|answer| minor_of(&answer.version));
+    versions.min().map(|(major, minor)| format!("{major}.{minor}.0"))
+}
+
+fn minor_of(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

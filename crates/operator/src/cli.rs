@@ -21,6 +21,34 @@ pub enum Command {
     Crds(CrdsOptions),
     /// Print the version of the operator.
     Version,
+    /// What runs in the pods of members.
+    #[command(subcommand)]
+    Agent(AgentCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Look at a member's data before etcd starts, and decide whether it may.
+    Gate(GateOptions),
+}
+
+#[derive(Debug, Args)]
+pub struct GateOptions {
+    /// etcd's data directory.
+    #[arg(long)]
+    pub data_dir: PathBuf,
+
+    /// Whether data must be there: `Fresh` or `Kept`.
+    #[arg(long, env = "GATE_DATA")]
+    pub data: String,
+
+    /// The ID of this member, if it is known.
+    #[arg(long, env = "GATE_MEMBER_ID")]
+    pub member_id: Option<String>,
+
+    /// The ID of the etcd cluster, if it is known.
+    #[arg(long, env = "GATE_CLUSTER_ID")]
+    pub cluster_id: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +75,18 @@ pub struct RunOptions {
         default_missing_value = "true"
     )]
     pub enable_leader_election: bool,
+
+    /// Where etcd's images come from, for clusters that don't say: `{repository}:v{version}`.
+    #[arg(long, env = "ETCD_OPERATOR_ETCD_REPOSITORY", default_value = "quay.io/coreos/etcd")]
+    pub etcd_repository: String,
+
+    /// The image that holds this program, for the init container of members. That of the operator's own pod unless set.
+    #[arg(long, env = "ETCD_OPERATOR_AGENT_IMAGE")]
+    pub agent_image: Option<String>,
+
+    /// The DNS domain of the Kubernetes cluster. Taken from /etc/resolv.conf unless set.
+    #[arg(long, env = "ETCD_OPERATOR_CLUSTER_DOMAIN")]
+    pub cluster_domain: Option<String>,
 }
 
 #[derive(Debug, Args)]

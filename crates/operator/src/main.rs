@@ -1,5 +1,6 @@
 //! The etcd operator: runs etcd clusters on Kubernetes.
 
+mod agent;
 mod cli;
 mod controller;
 mod crds;
@@ -7,20 +8,23 @@ mod http;
 mod leader;
 mod logging;
 mod metrics;
+mod objects;
 mod readiness;
 mod run;
 mod shutdown;
+mod surroundings;
 mod words;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{AgentCommand, Cli, Command};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(options) => run::run(options).await,
         Command::Crds(options) => crds::write(options.out_dir.as_deref()),
+        Command::Agent(AgentCommand::Gate(options)) => agent::gate::run(&options),
         Command::Version => {
             println!("{}", env!("CARGO_PKG_VERSION"));
             Ok(())

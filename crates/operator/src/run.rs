@@ -12,8 +12,10 @@ use crate::http::{self, Sources};
 use crate::leader::{self, Candidate};
 use crate::logging;
 use crate::metrics::Metrics;
+use crate::objects::pod::Settings;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
+use crate::surroundings;
 
 pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     logging::start(options.log_format)?;
@@ -29,9 +31,17 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     let server = http::serve(options.metrics_addr, sources).await?;
 
     let client = Client::try_default().await.context("finding out how to reach the API server")?;
+    let settings = Settings {
+        agent_image: surroundings::agent_image(&client, options.agent_image).await?,
+        etcd_repository: options.etcd_repository,
+    };
+    let domain = surroundings::cluster_domain(options.cluster_domain);
+    info!(agent_image = settings.agent_image, domain, "found out where it runs");
     let work = controller::Work {
         client: client.clone(),
         scopes: Scope::of_namespaces(&options.namespaces),
+        settings,
+        domain,
         metrics,
         readiness,
         shutdown,

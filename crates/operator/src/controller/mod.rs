@@ -1,9 +1,15 @@
 //! The controller of EtcdClusters: keeps each cluster as its user wants it, as far as this version can.
 //!
-//! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` decide what to make of it,
-//! `report` it. `watch` brings the objects, `reconcile` puts the steps in order.
+//! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`,
+//! `report`, and come back later. `watch` and `caches` bring the objects, `ask` asks etcd, `ensure` repairs what every
+//! cluster has, `reconcile` puts the steps in order.
 
+mod act;
+mod ask;
 mod backoff;
+mod caches;
+mod ensure;
+mod events;
 mod observe;
 mod reconcile;
 mod report;
@@ -24,13 +30,17 @@ use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
+use crate::objects::pod::Settings;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
 use crate::words::describe;
 use backoff::Backoff;
+use caches::{Caches, cluster_of};
+use ensure::Applied;
+use events::Events;
 use reconcile::{Context, reconcile, retry};
 pub use scope::Scope;
-use watch::{Cache, Cluster, Peer, cluster_of, labelled_etcd, watch};
+use watch::{Cache, Cluster, labelled_etcd, watch};
 
 /// How many clusters are worked on at the same time.
 const CONCURRENCY: usize = 32;
@@ -41,6 +51,9 @@ const LAST_RECONCILES: Duration = Duration::from_secs(10);
 pub struct Work {
     pub client: Client,
     pub scopes: Vec<Scope>,
+    pub settings: Settings,
+    /// The DNS domain of the Kubernetes cluster.
+    pub domain: String,
     pub metrics: Arc<Metrics>,
     pub readiness: Arc<Readiness>,
     pub shutdown: Shutdown,
@@ -48,7 +61,7 @@ pub struct Work {
 
 /// Works until the process should stop, and finishes what was begun by then.
 pub async fn run(work: &Work) {
-    work.readiness.set_waiting_for("the list of EtcdClusters and EtcdPeers");
+    work.readiness.set_waiting_for("the list of all clusters and their objects");
     let (controllers, caches): (Vec<_>, Vec<_>) = work.scopes.iter().map(|scope| start(scope, work)).unzip();
     info!(scopes = ?work.scopes, "working");
 
@@ -71,20 +84,11 @@ pub async fn run(work: &Work) {
 
 /// Tells that the process is ready as soon as all caches are filled.
 async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
-    let filled = caches.iter().map(async |caches| {
-        caches.clusters.wait_until_filled().await?;
-        caches.peers.wait_until_filled().await
-    });
-    if try_join_all(filled).await.is_ok() {
-        info!("all EtcdClusters and EtcdPeers are known");
+    if try_join_all(caches.iter().map(Caches::wait_until_filled)).await.is_ok() {
+        info!("all clusters and their objects are known");
         readiness.set_ready();
     }
     std::future::pending().await
-}
-
-struct Caches {
-    clusters: Cache<Cluster>,
-    peers: Cache<Peer>,
 }
 
 /// How a reconcile went.
@@ -94,9 +98,18 @@ type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watc
 fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
     let (clusters, changed_clusters) = watch(scope.api(&work.client), watcher::Config::default());
     let (peers, changed_peers) = watch(scope.api(&work.client), labelled_etcd());
+    let (pods, changed_pods) = watch(scope.api(&work.client), labelled_etcd());
+    let (claims, changed_claims) = watch(scope.api(&work.client), labelled_etcd());
+    let (services, changed_services) = watch(scope.api(&work.client), labelled_etcd());
+    let (budgets, changed_budgets) = watch(scope.api(&work.client), labelled_etcd());
+    let caches = Caches { clusters: clusters.clone(), peers, pods, claims, services, budgets };
     let context = Arc::new(Context {
         client: work.client.clone(),
-        peers: peers.clone(),
+        caches: caches.clone(),
+        settings: work.settings.clone(),
+        domain: work.domain.clone(),
+        applied: Applied::default(),
+        events: Events::new(work.client.clone()),
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
     });
@@ -104,13 +117,17 @@ fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
     let share = CONCURRENCY.div_ceil(work.scopes.len());
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
         .watches_stream(changed_peers, |peer| cluster_of(&peer))
+        .watches_stream(changed_pods, |pod| cluster_of(&pod))
+        .watches_stream(changed_claims, |claim| cluster_of(&claim))
+        .watches_stream(changed_services, |service| cluster_of(&service))
+        .watches_stream(changed_budgets, |budget| cluster_of(&budget))
         .with_config(Config::default().concurrency(u16::try_from(share).unwrap_or(1)))
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
         .inspect(move |outcome| forget_if_gone(outcome, &context.backoff))
         .take_until(stopped_before_it_began(work.shutdown.clone(), clusters.clone()))
         .boxed();
-    (controller, Caches { clusters, peers })
+    (controller, caches)
 }
 
 /// Returns if the process stops while the cache is still empty. The controller would wait for the cache before it stops.

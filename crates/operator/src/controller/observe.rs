@@ -1,11 +1,121 @@
-//! The first step of a reconcile: find out what there is.
+//! The first step of a reconcile: find out what there is, from the caches and from etcd itself.
 
-use kube::runtime::reflector::ObjectRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::watch::{Cache, CacheClosed, Cluster, Peer, cluster_of};
+use etcd_operator_api::{EtcdCluster, EtcdPeer, parse_id};
+use etcd_operator_core::names::Place;
+use etcd_operator_core::observed::{Birth, Claim, Identity, Observed, Peer as SeenPeer, Pod as SeenPod};
+use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
 
-/// How many peers a cluster has. Waits for the cache first, which would otherwise know too few.
-pub async fn count_peers(peers: &Cache<Peer>, cluster: &ObjectRef<Cluster>) -> Result<usize, CacheClosed> {
-    peers.wait_until_filled().await?;
-    Ok(peers.objects.state().iter().filter(|peer| cluster_of(peer).as_ref() == Some(cluster)).count())
+use super::ask::{Endpoints, ask_members};
+use super::caches::{Caches, of_members};
+use crate::objects::annotations::{ROLE, VOTER, read_birth, read_identity, read_told};
+
+/// What was observed, in the terms of decisions, and the objects behind it.
+pub struct World {
+    pub observed: Observed,
+    pub endpoints: Endpoints,
+    pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
+    pub pods: BTreeMap<u32, Arc<Pod>>,
+    pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
+}
+
+pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> World {
+    let pods = of_members(&caches.pods, &place);
+    let claims = of_members(&caches.claims, &place);
+    let peers: BTreeMap<u32, Arc<EtcdPeer>> = of_members(&caches.peers, &place)
+        .into_iter()
+        .filter_map(|(ordinal, peer)| Some((ordinal, Arc::new(peer.0.as_ref().ok()?.clone()))))
+        .collect();
+    let endpoints: Endpoints = pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
+    let asked = ask_members(&endpoints, &place).await;
+    let status = cluster.status.clone().unwrap_or_default();
+    let observed = Observed {
+        place,
+        uid: cluster.uid().unwrap_or_default(),
+        replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default(),
+        durable: !cluster.spec.storage.is_ephemeral(),
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+        birth: status
+            .birth
+            .as_ref()
+            .map(|birth| Birth { token: birth.token.clone(), size: u32::try_from(birth.size).unwrap_or_default() }),
+        cluster_id: status.cluster_id(),
+        peers: peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer))).collect(),
+        pods: pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod))).collect(),
+        claims: claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim))).collect(),
+        answers: asked.answers,
+        membership: asked.membership,
+    };
+    World { observed, endpoints, peers, pods, claims }
+}
+
+/// Where a pod's etcd would answer, once it has an address and its etcd has been started.
+fn endpoint(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let runs = status.container_statuses.iter().flatten().any(|container| is_running(container));
+    let address = status.pod_ip.as_ref().filter(|_| runs)?;
+    Some(if address.contains(':') { format!("http://[{address}]:2379") } else { format!("http://{address}:2379") })
+}
+
+fn is_running(container: &ContainerStatus) -> bool {
+    container.state.as_ref().is_some_and(|state| state.running.is_some())
+}
+
+fn see_peer(peer: &EtcdPeer) -> SeenPeer {
+    let status = peer.status.clone().unwrap_or_default();
+    let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
+    let identity = id(&status.member_id).zip(id(&status.cluster_id));
+    SeenPeer {
+        identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
+        started: status.started,
+        deleting: peer.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+fn see_pod(pod: &Pod) -> SeenPod {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    SeenPod {
+        deleting: pod.metadata.deletion_timestamp.is_some(),
+        finished: phase == "Failed" || phase == "Succeeded",
+        told: read_told(pod.annotations()),
+        serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
+        problem: problem_of(pod),
+    }
+}
+
+fn see_claim(claim: &PersistentVolumeClaim) -> Claim {
+    Claim {
+        deleting: claim.metadata.deletion_timestamp.is_some(),
+        birth: read_birth(claim.annotations()),
+        identity: read_identity(claim.annotations()),
+    }
+}
+
+/// What keeps a pod from running, in the words of whoever knows: the gate, the kubelet or the scheduler.
+fn problem_of(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    for container in containers {
+        let state = container.state.as_ref();
+        let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+        let ended = state.and_then(|state| state.terminated.as_ref()).or(last).filter(|ended| ended.exit_code != 0);
+        if let Some(message) = ended.and_then(|ended| ended.message.as_deref()).filter(|_| container.name == "gate") {
+            return Some(message.trim().to_owned());
+        }
+        let waiting = state.and_then(|state| state.waiting.as_ref());
+        let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or_default();
+        if !["", "PodInitializing", "ContainerCreating"].contains(&reason) {
+            let message = waiting.and_then(|waiting| waiting.message.as_deref()).unwrap_or("no further message");
+            return Some(format!("the container {} waits: {reason} ({message})", container.name));
+        }
+    }
+    let unschedulable = status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    unschedulable.and_then(|condition| condition.message.as_deref()).map(|why| format!("no node takes its pod: {why}"))
 }

@@ -4,35 +4,54 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use etcd_operator_api::EtcdCluster;
-use etcd_operator_core::status::{ObservedCluster, status_to_report};
+use etcd_operator_core::names::Place;
+use etcd_operator_core::plan::{Plan, plan};
+use etcd_operator_core::status::status_to_report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::act::{self, Actor};
 use super::backoff::Backoff;
-use super::watch::{Cache, CacheClosed, Cluster, Peer};
-use super::{observe, report};
+use super::caches::Caches;
+use super::ensure::{Applied, Ensure};
+use super::events::Events;
+use super::observe::{World, observe};
+use super::report;
+use super::watch::{CacheClosed, Cluster};
 use crate::metrics::Metrics;
+use crate::objects::pod::Settings;
 use crate::words::describe;
 
 /// How long a reconcile may take, so that a slow one gives up its place to others.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// When to look again. What Kubernetes announces is noticed at once; these are for what only etcd knows.
+const WHILE_CHANGING: Duration = Duration::from_millis(500);
+const WHILE_UNHEALTHY: Duration = Duration::from_secs(3);
+const WHILE_HEALTHY: Duration = Duration::from_secs(15);
 
 /// What every reconcile has at hand.
 pub struct Context {
     pub client: Client,
-    pub peers: Cache<Peer>,
+    pub caches: Caches,
+    pub settings: Settings,
+    pub domain: String,
+    pub applied: Applied,
+    pub events: Events,
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("counting the EtcdPeers: {0}")]
-    CountPeers(#[from] CacheClosed),
+    #[error("reading the caches: {0}")]
+    Caches(#[from] CacheClosed),
+    #[error("repairing what every cluster has: {}", describe(.0))]
+    Ensure(#[source] Box<kube::Error>),
+    #[error(transparent)]
+    Act(#[from] act::Error),
     #[error("writing the status: {}", describe(.0))]
     WriteStatus(#[source] Box<kube::Error>),
     #[error("it took longer than {} s", DEADLINE.as_secs())]
@@ -51,9 +70,9 @@ pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<A
     let started = Instant::now();
     let result = timeout(DEADLINE, reconcile_cluster(cluster, &context)).await.unwrap_or(Err(Error::TookTooLong));
     context.metrics.record_reconcile("etcdcluster", result.is_ok(), started.elapsed());
-    result?;
+    let again = result?;
     context.backoff.forget(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
-    Ok(Action::await_change())
+    Ok(again)
 }
 
 /// What to do about a reconcile that failed: try again, later each time.
@@ -61,18 +80,69 @@ pub fn retry(cluster: Arc<Cluster>, _error: &Error, context: Arc<Context>) -> Ac
     Action::requeue(context.backoff.after_failure(&cluster.namespace().unwrap_or_default(), &cluster.name_any()))
 }
 
-async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
-    let name = cluster.name_any();
-    let reference = ObjectRef::new(&name).within(&cluster.namespace().unwrap_or_default());
-    let peers = observe::count_peers(&context.peers, &reference).await?;
-
-    let reported = cluster.status.clone().unwrap_or_default();
-    let observed = ObservedCluster { name: &name, generation: cluster.metadata.generation, peers, status: &reported };
-    let status = status_to_report(&observed, &Time(jiff::Timestamp::now()));
-    if status == reported {
-        return Ok(());
+async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<Action, Error> {
+    context.caches.wait_until_filled().await?;
+    let place = Place {
+        cluster: cluster.name_any(),
+        namespace: cluster.namespace().unwrap_or_default(),
+        domain: context.domain.clone(),
+    };
+    let world = observe(cluster, place, &context.caches).await;
+    if world.observed.deleting {
+        return Ok(Action::await_change());
     }
-    debug!(?status, "reporting");
-    let written = report::write_status(&context.client, cluster, &status).await;
-    written.map_err(|error| Error::WriteStatus(Box::new(error)))
+    let plan = plan(&world.observed);
+    debug!(?plan, "planned");
+
+    let ensure = Ensure {
+        client: &context.client,
+        cluster,
+        caches: &context.caches,
+        applied: &context.applied,
+        events: &context.events,
+    };
+    ensure.everything(&world).await.map_err(|error| Error::Ensure(Box::new(error)))?;
+    let acted = carry_out(&plan, cluster, &world, context).await;
+    report(&plan, &world, cluster, context).await?;
+    match acted {
+        Err(act::Error::OutOfDate(why)) => debug!(why, "the plan was out of date"),
+        Err(act::Error::TooEarly(why)) => debug!(why, "too early"),
+        Err(error) => {
+            context.events.warn(cluster, "Failed", error.to_string()).await;
+            return Err(error.into());
+        }
+        Ok(()) => {}
+    }
+    Ok(Action::requeue(when_to_look_again(&plan, &world)))
+}
+
+async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &Context) -> Result<(), act::Error> {
+    let mut actor = Actor::new(&context.client, cluster, world, &context.settings, &context.events);
+    for step in &plan.steps {
+        actor.carry_out(step).await?;
+    }
+    Ok(())
+}
+
+async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
+    let failed = |error| Error::WriteStatus(Box::new(error));
+    report::write_versions(&context.client, world).await.map_err(failed)?;
+    let reported = cluster.status.clone().unwrap_or_default();
+    let now = Time(jiff::Timestamp::now());
+    let status = status_to_report(&world.observed, plan, &reported, cluster.metadata.generation, &now);
+    if status != reported {
+        debug!(?status, "reporting");
+        report::write_status(&context.client, cluster, &status).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn when_to_look_again(plan: &Plan, world: &World) -> Duration {
+    let all_answer = world.observed.answers.len() == world.observed.peers.len()
+        && world.observed.answers.values().all(Result::is_ok);
+    match plan {
+        Plan { steps, waiting } if !steps.is_empty() || waiting.is_some() => WHILE_CHANGING,
+        _ if all_answer => WHILE_HEALTHY,
+        _ => WHILE_UNHEALTHY,
+    }
 }

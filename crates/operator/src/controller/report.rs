@@ -1,15 +1,23 @@
-//! The last step of a reconcile: tell the user.
+//! The fourth step of a reconcile: tell the user.
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
-const FIELD_MANAGER: &str = "etcd-operator";
+use super::observe::World;
 
-/// Writes the status of a cluster, unless the cluster has changed since it was read: then the status may be wrong, and
-/// the change will lead to another reconcile. A cluster that is gone needs no status.
-pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdClusterStatus) -> kube::Result<()> {
+pub const FIELD_MANAGER: &str = "etcd-operator";
+
+/// Whether a status was written.
+pub enum Written {
+    Yes,
+    /// The cluster has changed since it was read, or is gone: the status may be wrong, and the change will lead to
+    /// another reconcile.
+    Outdated,
+}
+
+pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdClusterStatus) -> kube::Result<Written> {
     let resource = EtcdCluster::api_resource();
     let patch = json!({
         "apiVersion": resource.api_version,
@@ -20,7 +28,25 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
     let clusters: Api<EtcdCluster> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
     let params = PatchParams::apply(FIELD_MANAGER).force();
     match clusters.patch_status(&cluster.name_any(), &params, &Patch::Apply(patch)).await {
-        Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(()),
-        written => written.map(|_| ()),
+        Ok(_) => Ok(Written::Yes),
+        Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(Written::Outdated),
+        Err(error) => Err(error),
     }
+}
+
+/// Writes into each EtcdPeer which version of etcd its member runs.
+pub async fn write_versions(client: &Client, world: &World) -> kube::Result<()> {
+    let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.place.namespace);
+    for (ordinal, answer) in &world.observed.answers {
+        let (Ok(answer), Some(peer)) = (answer, world.peers.get(ordinal)) else { continue };
+        let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
+        if known != Some(&answer.version) {
+            let patch = Patch::Merge(json!({"status": {"serverVersion": answer.version}}));
+            match peers.patch_status(&peer.name_any(), &PatchParams::default(), &patch).await {
+                Err(kube::Error::Api(gone)) if gone.code == 404 => {}
+                written => drop(written?),
+            }
+        }
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use etcd_operator_api::{EtcdCluster, EtcdPeer, labels};
 use futures::stream::{Stream, StreamExt};
 use kube::core::DeserializeGuard;
-use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::reflector::{Store, store};
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
@@ -67,13 +67,7 @@ where
     (Cache { objects, filled }, changes)
 }
 
-/// Which peers to watch: those that carry the label of etcd.
+/// Which objects to watch: those that carry the label of etcd.
 pub fn labelled_etcd() -> watcher::Config {
     watcher::Config::default().labels(&format!("{}={}", labels::APP, labels::APP_NAME))
-}
-
-/// The cluster that a peer belongs to, by its label.
-pub fn cluster_of(peer: &Peer) -> Option<ObjectRef<Cluster>> {
-    let name = peer.labels().get(labels::CLUSTER_NAME)?;
-    Some(ObjectRef::new(name).within(&peer.namespace()?))
 }

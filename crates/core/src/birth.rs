@@ -1,0 +1,46 @@
+//! Where a cluster stands in its life: not yet recorded, being founded, or born. A born cluster is never bootstrapped
+//! again, and volumes of an earlier life are taken up again rather than founded over.
+
+use crate::observed::{Birth, Observed};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing was ever started: how it will be born is recorded first.
+    ToRecord(Birth),
+    /// Its volumes are there from an earlier life: it goes on with them.
+    ToAdopt(u64),
+    Founding(Birth),
+    Born(u64),
+    /// What is there can't be made one cluster of.
+    Refused(String),
+}
+
+pub fn stage_of(observed: &Observed) -> Stage {
+    if let Some(cluster_id) = observed.cluster_id {
+        return Stage::Born(cluster_id);
+    }
+    if let Some(birth) = &observed.birth {
+        return Stage::Founding(birth.clone());
+    }
+    let mut earlier: Vec<u64> = observed.claims.values().filter_map(|claim| Some(claim.identity?.cluster_id)).collect();
+    earlier.sort_unstable();
+    earlier.dedup();
+    match earlier[..] {
+        [] => {}
+        [cluster_id] => return Stage::ToAdopt(cluster_id),
+        _ => return Stage::Refused(several_clusters(&earlier)),
+    }
+    // Volumes without a known member: an earlier birth was never seen to the end. It is repeated with its own token,
+    // so that members which did start are met again instead of founded over.
+    let unfinished = observed.claims.values().find_map(|claim| claim.birth.clone());
+    Stage::ToRecord(unfinished.unwrap_or_else(|| Birth { token: observed.uid.clone(), size: observed.replicas }))
+}
+
+fn several_clusters(ids: &[u64]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| format!("{id:x}")).collect();
+    format!(
+        "the volume claims of this name hold data of different etcd clusters ({}); delete or rename those that you don't \
+         want to be used",
+        ids.join(", ")
+    )
+}

@@ -1,0 +1,150 @@
+//! The objects that a member needs to run: its EtcdPeer, its claim and its pod. Nothing here changes the membership.
+
+use std::collections::BTreeSet;
+
+use crate::observed::{Birth, Data, Identity, Member, Membership, Observed, Told};
+use crate::plan::{Start, Step};
+
+/// Starts all founding members at once, with everything they need.
+pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for ordinal in 0..birth.size {
+        if !observed.peers.contains_key(&ordinal) {
+            steps.push(Step::CreatePeer { ordinal, founding: true });
+        }
+        if observed.durable && !observed.claims.contains_key(&ordinal) {
+            steps.push(Step::CreateClaim { ordinal, birth: Some(birth.clone()), identity: None });
+        }
+        let initial_cluster = (0..birth.size).map(|ordinal| entry(observed, ordinal)).collect();
+        let told = Told { data: Data::Fresh, identity: None };
+        let start = Start { founding: Some(birth.token.clone()), initial_cluster, told, serves_clients: true };
+        steps.extend(run_pod(observed, ordinal, start));
+    }
+    steps
+}
+
+/// Starts again whatever is known to belong to a cluster that can't be asked: this is how it comes back after a power
+/// cut, or after it was deleted and recreated.
+pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let claimed = |ordinal: &u32| {
+        let identity = observed.claims.get(ordinal).and_then(|claim| claim.identity);
+        identity.filter(|identity| identity.cluster_id == cluster_id)
+    };
+    let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
+    let known: Vec<u32> = ordinals.iter().copied().collect();
+    for ordinal in ordinals {
+        let peer = observed.peers.get(&ordinal);
+        let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
+        // An EtcdPeer that was recreated a moment ago knows nothing yet; its claim does.
+        let Some((identity, started)) = recorded.or_else(|| Some((claimed(&ordinal)?, true))) else { continue };
+        if peer.is_none() {
+            steps.push(Step::CreatePeer { ordinal, founding: false });
+        }
+        if recorded.is_none() {
+            steps.push(Step::RecordMember { ordinal, identity, started });
+        }
+        let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
+        let has_volume = !observed.durable || observed.claims.contains_key(&ordinal);
+        if has_volume {
+            let initial_cluster = known.iter().map(|ordinal| entry(observed, *ordinal)).collect();
+            let start = Start { founding: None, initial_cluster, told, serves_clients: true };
+            steps.extend(run_pod(observed, ordinal, start));
+        }
+    }
+    steps
+}
+
+/// Gives every member what it needs to run, and records what is known of it.
+pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec<Step> {
+    let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
+    ours.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
+}
+
+fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
+    let peer = observed.peers.get(&ordinal);
+    let recorded = peer.filter(|peer| peer.identity == Some(identity));
+    let started = member.started || recorded.is_some_and(|peer| peer.started);
+    if peer.is_none() {
+        steps.push(Step::CreatePeer { ordinal, founding: false });
+    }
+    if recorded.is_none_or(|peer| peer.started != started) {
+        steps.push(Step::RecordMember { ordinal, identity, started });
+    }
+    let claim = observed.claims.get(&ordinal);
+    match claim {
+        // A member that ran before and has no claim any more has lost its data: a new claim would not bring it back.
+        None if observed.durable && started => return steps,
+        None if observed.durable => {
+            steps.push(Step::CreateClaim { ordinal, birth: None, identity: Some(identity) });
+        }
+        Some(claim) if started && claim.identity != Some(identity) => {
+            steps.push(Step::MarkClaim { ordinal, identity });
+        }
+        _ => {}
+    }
+    let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
+    let serves_clients = !member.learner;
+    match observed.pods.get(&ordinal) {
+        Some(pod) if pod.deleting => {}
+        Some(pod) if is_of_another(pod.told, identity) => {
+            let why = "it belongs to a member that was removed".to_owned();
+            steps.push(Step::DeletePod { ordinal, why });
+        }
+        Some(pod) if !pod.finished => {
+            if pod.told != Some(told) || pod.serves_clients != serves_clients {
+                steps.push(Step::TellPod { ordinal, told, serves_clients });
+            }
+        }
+        _ => {
+            let ours = membership.members.iter().filter_map(|member| member.ordinal);
+            let initial_cluster = ours.map(|ordinal| entry(observed, ordinal)).collect();
+            steps.extend(run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients }));
+        }
+    }
+    steps
+}
+
+fn is_of_another(told: Option<Told>, identity: Identity) -> bool {
+    told.and_then(|told| told.identity).is_some_and(|known| known != identity)
+}
+
+/// Removes what is left of members that have left the membership and are not wanted back: the pod and the claim, and
+/// the EtcdPeer when both are gone.
+pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let is_member = |ordinal: u32| membership.members.iter().any(|member| member.ordinal == Some(ordinal));
+    for (&ordinal, peer) in observed.peers.iter().filter(|(ordinal, _)| **ordinal >= observed.replicas) {
+        if is_member(ordinal) {
+            continue;
+        }
+        let (pod, claim) = (observed.pods.get(&ordinal), observed.claims.get(&ordinal));
+        if pod.is_some_and(|pod| !pod.deleting) {
+            steps.push(Step::DeletePod { ordinal, why: "its member was removed".to_owned() });
+        }
+        if claim.is_some_and(|claim| !claim.deleting) {
+            steps.push(Step::DeleteClaim { ordinal });
+        }
+        if pod.is_none() && claim.is_none() && !peer.deleting {
+            steps.push(Step::DeletePeer { ordinal });
+        }
+    }
+    steps
+}
+
+/// Makes the pod, or clears away one that will never run again so that it can be made.
+fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
+    match observed.pods.get(&ordinal) {
+        None => Some(Step::CreatePod { ordinal, start }),
+        Some(pod) if pod.finished && !pod.deleting => {
+            Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })
+        }
+        Some(_) => None,
+    }
+}
+
+fn entry(observed: &Observed, ordinal: u32) -> (String, String) {
+    (observed.place.member_name(ordinal), observed.place.peer_url(ordinal))
+}

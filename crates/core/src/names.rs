@@ -1,0 +1,69 @@
+//! What the objects and addresses of a cluster are called, and how to read an ordinal back from them.
+
+/// Where a cluster is: everything that its members' addresses are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub cluster: String,
+    pub namespace: String,
+    /// The DNS domain of the Kubernetes cluster, for example `cluster.local`.
+    pub domain: String,
+}
+
+impl Place {
+    /// The name of a member, of its EtcdPeer, pod and claim.
+    pub fn member_name(&self, ordinal: u32) -> String {
+        format!("{}-{ordinal}", self.cluster)
+    }
+
+    /// The DNS name of a member, which follows its pod wherever it runs.
+    pub fn host(&self, ordinal: u32) -> String {
+        format!("{}.{}.{}.svc.{}", self.member_name(ordinal), self.cluster, self.namespace, self.domain)
+    }
+
+    pub fn peer_url(&self, ordinal: u32) -> String {
+        format!("http://{}:2380", self.host(ordinal))
+    }
+
+    pub fn client_url(&self, ordinal: u32) -> String {
+        format!("http://{}:2379", self.host(ordinal))
+    }
+
+    /// The ordinal in the name of a member. Numbers are compared as numbers by all callers: `-10` is above `-9`.
+    pub fn ordinal_of_name(&self, name: &str) -> Option<u32> {
+        let digits = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
+        // Only the way we write it: `c-01` and `c-+1` are somebody else's.
+        digits.parse().ok().filter(|ordinal: &u32| ordinal.to_string() == digits)
+    }
+
+    /// The ordinal of the member at a peer URL. A member that has not started yet has no name, only this.
+    pub fn ordinal_of_url(&self, url: &str) -> Option<u32> {
+        let host = url.split_once("://")?.1;
+        self.ordinal_of_name(host.split(['.', ':', '/']).next()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place { cluster: "my-etcd".into(), namespace: "db".into(), domain: "cluster.local".into() }
+    }
+
+    #[test]
+    fn names_and_urls_lead_back_to_the_ordinal() {
+        for ordinal in [0, 9, 10, 123] {
+            assert_eq!(place().ordinal_of_name(&place().member_name(ordinal)), Some(ordinal));
+            assert_eq!(place().ordinal_of_url(&place().peer_url(ordinal)), Some(ordinal));
+        }
+        assert_eq!(place().peer_url(2), "http://my-etcd-2.my-etcd.db.svc.cluster.local:2380");
+    }
+
+    #[test]
+    fn what_is_not_ours_has_no_ordinal() {
+        for name in ["my-etcd", "my-etcd-", "my-etcd-01", "my-etcd-+1", "my-etcd-x", "other-1", "my-etcd-1-2"] {
+            assert_eq!(place().ordinal_of_name(name), None, "{name}");
+        }
+        assert_eq!(place().ordinal_of_url("http://10.0.0.7:2380"), None);
+    }
+}

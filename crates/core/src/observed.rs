@@ -1,0 +1,160 @@
+//! What was observed of a cluster before anything is decided: plain data, free of Kubernetes and of etcd's protocol.
+
+use std::collections::BTreeMap;
+
+use crate::names::Place;
+
+/// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub place: Place,
+    /// The UID of the EtcdCluster, which no other object ever had or will have.
+    pub uid: String,
+    /// How many members the user wants.
+    pub replicas: u32,
+    /// Whether members keep their data in claims; if not, it goes with their pods.
+    pub durable: bool,
+    /// Whether the EtcdCluster is being deleted.
+    pub deleting: bool,
+    /// What was recorded about the birth of the cluster, before it.
+    pub birth: Option<Birth>,
+    /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
+    pub cluster_id: Option<u64>,
+    pub peers: BTreeMap<u32, Peer>,
+    pub pods: BTreeMap<u32, Pod>,
+    pub claims: BTreeMap<u32, Claim>,
+    /// What each member that was asked answered, or why it didn't.
+    pub answers: BTreeMap<u32, Result<Answer, String>>,
+    /// The membership as a quorum knows it. `None` means that no quorum could be asked, and nothing else.
+    pub membership: Option<Membership>,
+}
+
+/// How a cluster is brought into being: by members that all know this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    pub token: String,
+    pub size: u32,
+}
+
+/// Who a member is. An emptied member never comes back under the same identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub member_id: u64,
+    pub cluster_id: u64,
+}
+
+/// An EtcdPeer.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    pub identity: Option<Identity>,
+    /// Whether the member was ever seen running under that identity, so that its data must be there.
+    pub started: bool,
+    pub deleting: bool,
+}
+
+/// The pod of a member.
+#[derive(Clone, Debug, Default)]
+pub struct Pod {
+    pub deleting: bool,
+    /// It ran to an end (it was evicted, say) and will never run again.
+    pub finished: bool,
+    /// What the pod was told about its data when it was made or since.
+    pub told: Option<Told>,
+    /// Whether the client Service sends clients to it.
+    pub serves_clients: bool,
+    /// What keeps it from running, in words: no node, no image, no data.
+    pub problem: Option<String>,
+}
+
+/// What a pod knows about the data that it should find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub data: Data,
+    pub identity: Option<Identity>,
+}
+
+/// Whether a member's data must be there when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// It starts for the first time: there is none, or it is somebody's that was here before.
+    Fresh,
+    /// It ran before: without its data it must not start.
+    Kept,
+}
+
+/// The claim of a member.
+#[derive(Clone, Debug, Default)]
+pub struct Claim {
+    pub deleting: bool,
+    /// The birth that it was made for.
+    pub birth: Option<Birth>,
+    /// The member whose data it holds.
+    pub identity: Option<Identity>,
+}
+
+/// What a member says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub identity: Identity,
+    /// The member that it takes for the leader.
+    pub leader: Option<u64>,
+    pub learner: bool,
+    pub version: String,
+    pub db_size: i64,
+    /// Whether it answered a read that needs a quorum. A learner can't.
+    pub reads: bool,
+}
+
+/// Who belongs to the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    pub cluster_id: u64,
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub id: u64,
+    /// The ordinal in its name or its address. None if it is no member that we made.
+    pub ordinal: Option<u32>,
+    pub peer_url: String,
+    /// Whether it has ever connected to the others.
+    pub started: bool,
+    pub learner: bool,
+}
+
+impl Observed {
+    pub fn member(&self, ordinal: u32) -> Option<&Member> {
+        self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
+    }
+
+    /// Whether a member answers as it should: a voter with a read that needs a quorum, a learner at all.
+    pub fn is_healthy(&self, member: &Member) -> bool {
+        let answer = member.ordinal.and_then(|ordinal| self.answers.get(&ordinal));
+        match answer {
+            Some(Ok(answer)) => answer.identity.member_id == member.id && (member.learner || answer.reads),
+            _ => false,
+        }
+    }
+
+    /// The member that most others take for the leader.
+    pub fn leader(&self) -> Option<u64> {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for answer in self.answers.values().flatten() {
+            if let Some(leader) = answer.leader {
+                *votes.entry(leader).or_default() += 1;
+            }
+        }
+        votes.into_iter().max_by_key(|(_, count)| *count).map(|(leader, _)| leader)
+    }
+}
+
+impl Membership {
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.learner)
+    }
+
+    pub fn learner(&self) -> Option<&Member> {
+        self.members.iter().find(|member| member.learner)
+    }
+}

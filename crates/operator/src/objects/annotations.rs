@@ -1,0 +1,92 @@
+//! What the operator notes on pods and claims: who a member is, and what its data should be.
+
+use std::collections::BTreeMap;
+
+use etcd_operator_api::{format_id, parse_id};
+use etcd_operator_core::observed::{Birth, Data, Identity, Told};
+
+/// On pods and claims: the ID of the member whose data it is.
+pub const MEMBER_ID: &str = "etcd.improbable.io/member-id";
+/// On pods and claims: the ID of the etcd cluster.
+pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
+/// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of the pod.
+pub const DATA: &str = "etcd.improbable.io/data";
+/// On claims: the token and the size of the birth that the claim was made for.
+pub const BIRTH_TOKEN: &str = "etcd.improbable.io/birth-token";
+pub const BIRTH_SIZE: &str = "etcd.improbable.io/birth-size";
+/// A label on pods: `voter` or `learner`. The client Service selects the voters.
+pub const ROLE: &str = "etcd.improbable.io/role";
+pub const VOTER: &str = "voter";
+pub const LEARNER: &str = "learner";
+
+pub fn role(serves_clients: bool) -> &'static str {
+    if serves_clients { VOTER } else { LEARNER }
+}
+
+pub fn of_identity(identity: Option<Identity>) -> BTreeMap<&'static str, String> {
+    identity.map_or_else(BTreeMap::new, |identity| {
+        BTreeMap::from([(MEMBER_ID, format_id(identity.member_id)), (CLUSTER_ID, format_id(identity.cluster_id))])
+    })
+}
+
+pub fn of_told(told: Told) -> BTreeMap<&'static str, String> {
+    let mut all = of_identity(told.identity);
+    all.insert(DATA, name_of_data(told.data).to_owned());
+    all
+}
+
+pub fn of_birth(birth: Option<&Birth>) -> BTreeMap<&'static str, String> {
+    birth.map_or_else(BTreeMap::new, |birth| {
+        BTreeMap::from([(BIRTH_TOKEN, birth.token.clone()), (BIRTH_SIZE, birth.size.to_string())])
+    })
+}
+
+pub fn read_identity(annotations: &BTreeMap<String, String>) -> Option<Identity> {
+    Some(Identity {
+        member_id: parse_id(annotations.get(MEMBER_ID)?)?,
+        cluster_id: parse_id(annotations.get(CLUSTER_ID)?)?,
+    })
+}
+
+pub fn read_told(annotations: &BTreeMap<String, String>) -> Option<Told> {
+    Some(Told { data: read_data(annotations.get(DATA)?)?, identity: read_identity(annotations) })
+}
+
+pub fn read_birth(annotations: &BTreeMap<String, String>) -> Option<Birth> {
+    Some(Birth { token: annotations.get(BIRTH_TOKEN)?.clone(), size: annotations.get(BIRTH_SIZE)?.parse().ok()? })
+}
+
+pub fn read_data(text: &str) -> Option<Data> {
+    [Data::Fresh, Data::Kept].into_iter().find(|data| name_of_data(*data) == text)
+}
+
+fn name_of_data(data: Data) -> &'static str {
+    match data {
+        Data::Fresh => "Fresh",
+        Data::Kept => "Kept",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(all: BTreeMap<&'static str, String>) -> BTreeMap<String, String> {
+        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    #[test]
+    fn what_is_noted_can_be_read_again() {
+        let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
+        for told in [
+            Told { data: Data::Fresh, identity: None },
+            Told { data: Data::Fresh, identity: Some(identity) },
+            Told { data: Data::Kept, identity: Some(identity) },
+        ] {
+            assert_eq!(read_told(&owned(of_told(told))), Some(told));
+        }
+        let birth = Birth { token: "t".into(), size: 3 };
+        assert_eq!(read_birth(&owned(of_birth(Some(&birth)))), Some(birth));
+        assert_eq!(read_told(&BTreeMap::new()), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! How members and clients find the cluster, and how many members an orderly eviction must leave running.
+
+use etcd_operator_api::EtcdCluster;
+use etcd_operator_core::quorum::quorum;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::annotations::{ROLE, VOTER};
+use super::{cluster_labels, owned_by_cluster};
+
+/// The headless Service, which gives each member its DNS name, ready or not: members must find each other to become
+/// ready. Its port names are those that `etcdctl --discovery-srv` looks for.
+pub fn headless_service(cluster: &EtcdCluster) -> Value {
+    let name = cluster.name_any();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(cluster, &name),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": true,
+            "selector": cluster_labels(&name),
+            "ports": [
+                {"name": "etcd-client", "port": 2379, "targetPort": 2379, "protocol": "TCP"},
+                {"name": "etcd-peer", "port": 2380, "targetPort": 2380, "protocol": "TCP"},
+            ],
+        },
+    })
+}
+
+/// The Service for clients: ready voters only.
+pub fn client_service(cluster: &EtcdCluster) -> Value {
+    let name = cluster.name_any();
+    let mut selector = cluster_labels(&name);
+    selector.insert(ROLE.to_owned(), VOTER.to_owned());
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(cluster, &format!("{name}-client")),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector,
+            "ports": [{"name": "etcd-client", "port": 2379, "targetPort": 2379, "protocol": "TCP"}],
+        },
+    })
+}
+
+/// A whole number: a percentage or `maxUnavailable` would be counted anew in the middle of a drain.
+pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> Value {
+    let name = cluster.name_any();
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(cluster, &name),
+        "spec": {
+            "minAvailable": quorum(voters),
+            "selector": {"matchLabels": cluster_labels(&name)},
+        },
+    })
+}
+
+fn metadata(cluster: &EtcdCluster, name: &str) -> Value {
+    json!({
+        "name": name,
+        "namespace": cluster.namespace(),
+        "labels": cluster_labels(&cluster.name_any()),
+        "ownerReferences": owned_by_cluster(cluster),
+    })
+}
