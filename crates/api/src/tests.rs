@@ -5,9 +5,13 @@
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
-use crate::{EtcdCluster, EtcdClusterSpec, EtcdPeer, all_crds};
+use crate::{
+    CompactionMode, DeletionPolicy, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdPeer, EtcdPeerStatus, Medium,
+    PodTemplate, PullPolicy, all_crds,
+};
 
 const SAMPLE: &str = include_str!("../../../config/samples/etcd_v1alpha1_etcdcluster.yaml");
+const FULL_SAMPLE: &str = include_str!("../../../config/samples/etcd_v1alpha1_etcdcluster_full.yaml");
 
 fn cluster_spec(more: Value) -> EtcdClusterSpec {
     let mut spec = json!({
@@ -50,6 +54,109 @@ fn the_sample_is_read() {
     let claim = cluster.spec.storage.volume_claim_template.as_ref().unwrap();
     assert_eq!(claim.storage_class_name.as_deref(), Some("standard"));
     assert!(cluster.spec.affinity().unwrap().pod_anti_affinity.is_some());
+}
+
+#[test]
+fn the_full_sample_is_read() {
+    let cluster: EtcdCluster = serde_saphyr::from_str(FULL_SAMPLE).unwrap();
+    let spec = cluster.spec;
+    assert_eq!(spec.deletion_policy, DeletionPolicy::KeepVolumes);
+    assert_eq!(spec.image("elsewhere"), "quay.io/coreos/etcd:v3.6.16");
+    assert_eq!(spec.pull_policy(), Some(PullPolicy::IfNotPresent));
+    let etcd = spec.etcd.clone().unwrap();
+    assert_eq!(etcd.auto_compaction.unwrap().mode, CompactionMode::Periodic);
+    let flags = spec.etcd_flags();
+    let flags: Vec<(&str, &str)> = flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(
+        flags,
+        [
+            ("auto-compaction-mode", "periodic"),
+            ("auto-compaction-retention", "1h"),
+            ("election-timeout", "2500"),
+            ("heartbeat-interval", "500"),
+            ("log-level", "warn"),
+            ("max-txn-ops", "256"),
+            ("quota-backend-bytes", "4294967296"),
+            ("snapshot-count", "10000"),
+        ]
+    );
+    let template = spec.pod_template().unwrap();
+    assert_eq!(template.labels()["team"], "storage");
+    assert_eq!(template.annotations().len(), 2);
+    assert_eq!(template.tolerations.len(), 1);
+    assert_eq!(template.topology_spread_constraints.len(), 1);
+    assert_eq!(template.image_pull_secrets[0].name, "registry-credentials");
+}
+
+#[test]
+fn the_full_sample_shows_every_option() {
+    let sample: EtcdCluster = serde_saphyr::from_str(FULL_SAMPLE).unwrap();
+    let sample = serde_json::to_value(sample.spec).unwrap();
+    let schema = schema_of("EtcdCluster");
+    for path in [vec![], vec!["etcd"], vec!["etcd", "autoCompaction"], vec!["image"], vec!["podTemplate"]] {
+        let full_path: Vec<&str> = ["spec"].into_iter().chain(path.clone()).collect();
+        let shown = path.iter().fold(&sample, |value, name| &value[name]);
+        for name in property(&schema, &full_path)["properties"].as_object().unwrap().keys() {
+            let alias = path.is_empty() && name == "affinity";
+            assert!(alias || !shown[name].is_null(), "{path:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn every_flag_with_a_field_is_refused_among_the_others() {
+    let everything = cluster_spec(json!({"etcd": {
+        "quotaBackendBytes": "4Gi",
+        "autoCompaction": {"mode": "Revision", "retention": "1000"},
+        "heartbeatInterval": 100,
+        "electionTimeout": 1000,
+        "snapshotCount": 10000,
+    }}));
+    let flags = everything.etcd_flags();
+    assert_eq!(flags["auto-compaction-mode"], "revision");
+    let mut refused = crate::rules::FLAGS_WITH_FIELDS;
+    refused.sort_unstable();
+    assert_eq!(flags.keys().collect::<Vec<_>>(), refused.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn an_image_is_made_from_repository_and_version() {
+    assert_eq!(cluster_spec(json!({})).image("quay.io/coreos/etcd"), "quay.io/coreos/etcd:v3.6.16");
+    let built = json!({"version": "3.6.16+fips.1", "image": {"repository": "localhost:5000/etcd"}});
+    assert_eq!(cluster_spec(built).image("quay.io/coreos/etcd"), "localhost:5000/etcd:v3.6.16-fips.1");
+}
+
+#[test]
+fn ephemeral_storage_is_on_disk_unless_said_otherwise() {
+    let spec = cluster_spec(json!({"storage": {"ephemeral": {}}}));
+    assert!(spec.storage.is_ephemeral());
+    assert_eq!(spec.storage.ephemeral.unwrap().medium, Medium::Disk);
+    assert_eq!(Medium::Disk.of_empty_dir(), None);
+    assert_eq!(Medium::Memory.of_empty_dir().as_deref(), Some("Memory"));
+}
+
+#[test]
+fn a_status_is_written_with_ids_as_etcd_prints_them() {
+    let written = json!({
+        "replicas": 1,
+        "readyReplicas": 1,
+        "birth": {"token": "t", "size": 3},
+        "clusterID": "cdf818194e3a8c32",
+        "leader": "c-0",
+        "members": [{
+            "name": "c-0", "id": "8e9e05c52164694d", "role": "Leader", "version": "3.6.16", "healthy": true, "dbSize": 20480,
+        }],
+    });
+    let status: EtcdClusterStatus = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(status.cluster_id(), Some(0xcdf8_1819_4e3a_8c32));
+    assert_eq!(status.member("c-0").unwrap().id(), Some(0x8e9e_05c5_2164_694d));
+    assert_eq!(status.member("c-1"), None);
+    assert_eq!(serde_json::to_value(status).unwrap(), written);
+
+    let written = json!({"memberID": "1", "clusterID": "2", "serverVersion": "3.6.16", "started": true});
+    let status: EtcdPeerStatus = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!((status.member_id(), status.cluster_id()), (Some(1), Some(2)));
+    assert_eq!(serde_json::to_value(status).unwrap(), written);
 }
 
 #[test]
@@ -98,6 +205,12 @@ fn affinity_counts_wherever_it_is_written() {
     let in_pod_template = cluster_spec(json!({"podTemplate": {"affinity": on_nodes("a")}}));
     assert!(in_spec.affinity().is_some());
     assert_eq!(in_spec.affinity(), in_pod_template.affinity());
+    assert_eq!(in_spec.pod_template(), in_pod_template.pod_template());
+    assert_eq!(nowhere.pod_template(), None);
+    assert_eq!(cluster_spec(json!({"podTemplate": {}})).pod_template(), None);
+    let labelled: PodTemplate = serde_json::from_value(json!({"metadata": {"labels": {"a": "b"}}})).unwrap();
+    let both = cluster_spec(json!({"affinity": on_nodes("a"), "podTemplate": labelled})).pod_template().unwrap();
+    assert_eq!((both.labels().len(), both.affinity.as_ref()), (1, in_spec.affinity()));
 }
 
 #[test]
@@ -114,6 +227,14 @@ fn a_missing_field_is_left_to_a_rule() {
         let holder = property(&schema, &path);
         assert!(holder["required"].is_null(), "{path:?}");
         assert!(holder["default"].is_null(), "{path:?}");
+    }
+}
+
+#[test]
+fn null_is_nowhere_a_value() {
+    for crd in all_crds() {
+        let text = serde_json::to_string(&crd).unwrap();
+        assert!(!text.contains("nullable"), "{:?}", crd.metadata.name);
     }
 }
 
@@ -142,7 +263,12 @@ fn every_field_of_ours_is_described() {
         property(&cluster, &["spec"]),
         property(&cluster, &["status"]),
         &property(&cluster, &["status", "members"])["items"],
+        property(&cluster, &["status", "birth"]),
         property(&cluster, &["spec", "storage"]),
+        property(&cluster, &["spec", "storage", "ephemeral"]),
+        property(&cluster, &["spec", "image"]),
+        property(&cluster, &["spec", "etcd"]),
+        property(&cluster, &["spec", "etcd", "autoCompaction"]),
         property(&cluster, &["spec", "podTemplate"]),
         property(&cluster, &["spec", "podTemplate", "metadata"]),
         property(&peer, &["spec"]),
