@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
 
+pub mod etcd;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -66,31 +68,40 @@ pub fn is<T: PartialEq + std::fmt::Debug>(seen: T, expected: T) -> Result<(), St
 }
 
 /// A namespace of a test's own, deleted with all that is in it when the test ends.
-pub struct Namespace(pub String);
+pub struct Namespace {
+    pub name: String,
+    /// Whether it goes when this value does.
+    ours: bool,
+}
 
 impl Namespace {
+    /// A namespace that belongs to another part of the test, which deletes it.
+    pub fn borrowed(name: &str) -> Self {
+        Namespace { name: name.to_owned(), ours: false }
+    }
+
     pub fn create(name: &str) -> Self {
         // What an interrupted run left would be in the way.
         kubectl(&format!("delete namespace {name} --ignore-not-found"));
         kubectl(&format!("create namespace {name}"));
-        Namespace(name.to_owned())
+        Namespace { name: name.to_owned(), ours: true }
     }
 
     pub fn apply(&self, manifest: &str) -> Result<String, String> {
-        kubectl_with_input(&["--namespace", &self.0, "apply", "-f", "-"], manifest)
+        kubectl_with_input(&["--namespace", &self.name, "apply", "-f", "-"], manifest)
     }
 
     /// Asks the API server whether it would take a manifest, without keeping it.
     pub fn try_apply(&self, manifest: &str) -> Result<String, String> {
-        kubectl_with_input(&["--namespace", &self.0, "apply", "--dry-run=server", "-f", "-"], manifest)
+        kubectl_with_input(&["--namespace", &self.name, "apply", "--dry-run=server", "-f", "-"], manifest)
     }
 
     pub fn kubectl(&self, line: &str) -> String {
-        kubectl(&format!("--namespace {} {line}", self.0))
+        kubectl(&format!("--namespace {} {line}", self.name))
     }
 
     pub fn get(&self, line: &str) -> Value {
-        get(&format!("--namespace {} {line}", self.0))
+        get(&format!("--namespace {} {line}", self.name))
     }
 
     pub fn wait_for_pod(&self, pod: &str) {
@@ -100,8 +111,10 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // Its pods must be gone before another test counts on the node, but nobody needs to wait for it.
-        let _ = try_kubectl(&format!("delete namespace {} --wait=false", self.0));
+        // Nobody needs to wait for it.
+        if self.ours {
+            let _ = try_kubectl(&format!("delete namespace {} --wait=false", self.name));
+        }
     }
 }
 

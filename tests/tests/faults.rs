@@ -54,7 +54,7 @@ fn start_etcd(name: &str, node: &str) -> Namespace {
 /// The value that etcd has, empty if it has none, or why it can't be asked.
 fn greeting(namespace: &Namespace) -> Result<String, String> {
     let etcdctl = "exec etcd -- etcdctl --command-timeout=2s get greeting --print-value-only";
-    try_kubectl(&format!("--namespace {} {etcdctl}", namespace.0))
+    try_kubectl(&format!("--namespace {} {etcdctl}", namespace.name))
 }
 
 /// Asks etcd from outside of Kubernetes, by the pod's address.
@@ -118,13 +118,13 @@ fn a_volume_is_wiped_or_destroyed() {
     let namespace = start_etcd("fault-volume", "node3");
     let client = || async { api::client().await.unwrap() };
 
-    finish(async { faults::wipe_volume(&client().await, &namespace.0, "data").await }).unwrap();
+    finish(async { faults::wipe_volume(&client().await, &namespace.name, "data").await }).unwrap();
     namespace.kubectl("delete pod etcd");
     namespace.apply(&etcd_on("node3")).unwrap();
     namespace.wait_for_pod("etcd");
     assert_eq!(greeting(&namespace).as_deref(), Ok(""), "an emptied volume has no data");
 
-    finish(async { faults::destroy_volume(&client().await, &namespace.0, "data").await }).unwrap();
+    finish(async { faults::destroy_volume(&client().await, &namespace.name, "data").await }).unwrap();
     namespace.kubectl("delete pod etcd");
     namespace.apply(&etcd_on("node3")).unwrap();
     eventually("the pod can't mount what is gone", Duration::from_secs(60), || {
@@ -140,10 +140,10 @@ fn a_container_hangs_and_goes_on() {
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
     let client = || async { api::client().await.unwrap() };
 
-    finish(async { faults::pause_container(&client().await, &namespace.0, "etcd", "etcd").await }).unwrap();
+    finish(async { faults::pause_container(&client().await, &namespace.name, "etcd", "etcd").await }).unwrap();
     assert!(!answers(&address), "a paused process must not answer");
 
-    finish(async { faults::resume_container(&client().await, &namespace.0, "etcd", "etcd").await }).unwrap();
+    finish(async { faults::resume_container(&client().await, &namespace.name, "etcd", "etcd").await }).unwrap();
     eventually("etcd answers again", Duration::from_secs(30), || is(answers(&address), true));
     assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 0);
 }

@@ -35,6 +35,11 @@ pub async fn resume_container(client: &Client, namespace: &str, pod: &str, conta
     signal(client, namespace, pod, container, Signal::CONT).await
 }
 
+/// Kills every process of a container without a word, as a crash does. The kubelet starts it again.
+pub async fn kill_container(client: &Client, namespace: &str, pod: &str, container: &str) -> Result<()> {
+    signal(client, namespace, pod, container, Signal::KILL).await
+}
+
 async fn volume_folder(client: &Client, namespace: &str, claim: &str) -> Result<PathBuf> {
     let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
     let found = claims.get(claim).await.with_context(|| format!("reading the claim {namespace}/{claim}"))?;

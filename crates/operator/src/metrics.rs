@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use etcd_operator_core::observed::{Member, Observed};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -18,6 +19,10 @@ pub struct Metrics {
     pub leader: Gauge,
     /// How many EtcdClusters are in the cache.
     pub clusters: Gauge,
+    /// How many members each cluster has, by state.
+    members: Family<MemberLabels, Gauge>,
+    /// How many reconciles are under way.
+    pub active: Gauge,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_durations: Family<ControllerLabels, Histogram>,
 }
@@ -33,12 +38,24 @@ struct ReconcileLabels {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct MemberLabels {
+    namespace: String,
+    cluster: String,
+    state: &'static str,
+}
+
+/// The states that members are counted by.
+const MEMBER_STATES: [&str; 3] = ["healthy", "unhealthy", "learner"];
+
 impl Metrics {
     pub fn new() -> Self {
         let metrics = Self {
             registry: Registry::default(),
             leader: Gauge::default(),
             clusters: Gauge::default(),
+            members: Family::default(),
+            active: Gauge::default(),
             reconciles: Family::default(),
             // From 1 ms to a little over the deadline of a reconcile.
             reconcile_durations: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 9))),
@@ -56,6 +73,8 @@ impl Metrics {
         );
         registry.register("etcd_operator_leader", "1 while this process leads, else 0", self.leader.clone());
         registry.register("etcd_operator_clusters", "The number of EtcdClusters", self.clusters.clone());
+        registry.register("etcd_operator_members", "The members of a cluster, by state", self.members.clone());
+        registry.register("etcd_operator_reconciles_active", "The reconciles under way", self.active.clone());
         registry.register(
             "etcd_operator_reconcile",
             "How often an object was compared with the state of the world and acted upon",
@@ -67,6 +86,28 @@ impl Metrics {
             self.reconcile_durations.clone(),
         );
         self
+    }
+
+    /// Counts the members of a cluster as etcd lists them. What can't be asked now stays as it was.
+    pub fn record_members(&self, observed: &Observed) {
+        let Some(membership) = &observed.membership else { return };
+        for state in MEMBER_STATES {
+            let is_in_state = |member: &&Member| match state {
+                "learner" => member.learner,
+                "healthy" => !member.learner && observed.is_healthy(member),
+                _ => !member.learner && !observed.is_healthy(member),
+            };
+            let count = membership.members.iter().filter(is_in_state).count();
+            let place = &observed.place;
+            self.members.get_or_create(&labels_of(&place.namespace, &place.cluster, state)).set(count as i64);
+        }
+    }
+
+    /// Forgets a cluster that is gone.
+    pub fn forget_members(&self, namespace: &str, cluster: &str) {
+        for state in MEMBER_STATES {
+            self.members.remove(&labels_of(namespace, cluster, state));
+        }
     }
 
     pub fn record_reconcile(&self, controller: &'static str, succeeded: bool, took: Duration) {
@@ -81,6 +122,10 @@ impl Metrics {
         encode(&mut text, &self.registry).context("writing the metrics as text")?;
         Ok(text)
     }
+}
+
+fn labels_of(namespace: &str, cluster: &str, state: &'static str) -> MemberLabels {
+    MemberLabels { namespace: namespace.to_owned(), cluster: cluster.to_owned(), state }
 }
 
 #[cfg(test)]

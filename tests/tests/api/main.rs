@@ -168,7 +168,7 @@ fn peers_cannot_be_changed() {
     assert!(complaint.contains("spec of an EtcdPeer cannot be changed"), "{complaint}");
     peer["spec"]["bootstrap"]["initialClusterState"] = json!("Perhaps");
     let complaint =
-        kubectl_with_input(&["--namespace", &namespace.0, "apply", "-f", "-"], &peer.to_string()).unwrap_err();
+        kubectl_with_input(&["--namespace", &namespace.name, "apply", "-f", "-"], &peer.to_string()).unwrap_err();
     assert!(complaint.contains("\"New\", \"Existing\""), "{complaint}");
 }
 

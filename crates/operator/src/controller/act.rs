@@ -22,7 +22,7 @@ use super::observe::World;
 use super::report;
 use crate::objects::annotations::{ROLE, of_identity, of_told, role};
 use crate::objects::pod::Settings;
-use crate::objects::{claim, member_labels, owned_by_peer, peer, pod};
+use crate::objects::{claim, member_labels, peer, pod};
 use crate::words::describe;
 
 #[derive(Debug, thiserror::Error)]
@@ -182,12 +182,15 @@ impl<'a> Actor<'a> {
         // There is a pod of this name that the cache doesn't show as ours: repair its labels, if it is our peer's.
         let doing = || format!("reading the pod {name}");
         let found: Pod = self.api().get(&name).await.map_err(|error| api_error(doing(), error))?;
+        if found.metadata.deletion_timestamp.is_some() {
+            return Err(Error::OutOfDate(format!("the old pod {name} is still stopping")));
+        }
         let owned = found.owner_references().iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref());
-        if !owned && found.metadata.deletion_timestamp.is_none() {
+        if !owned {
             return Err(Error::Impossible(format!("there is a pod {name} already, and it belongs to somebody else")));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
-        self.patch::<Pod>(&name, json!({"metadata": {"labels": labels, "ownerReferences": owned_by_peer(peer)}})).await
+        self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await
     }
 
     async fn tell_pod(&self, ordinal: u32, told: Told, serves_clients: bool) -> Result<(), Error> {

@@ -124,7 +124,7 @@ fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
         .with_config(Config::default().concurrency(u16::try_from(share).unwrap_or(1)))
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
-        .inspect(move |outcome| forget_if_gone(outcome, &context.backoff))
+        .inspect(move |outcome| forget_if_gone(outcome, &context))
         .take_until(stopped_before_it_began(work.shutdown.clone(), clusters.clone()))
         .boxed();
     (controller, caches)
@@ -138,9 +138,11 @@ async fn stopped_before_it_began(shutdown: Shutdown, clusters: Cache<Cluster>) {
     }
 }
 
-fn forget_if_gone(outcome: &Outcome, backoff: &Backoff) {
+fn forget_if_gone(outcome: &Outcome, context: &Context) {
     if let Err(Error::ObjectNotFound(cluster)) = outcome {
-        backoff.forget(cluster.namespace.as_deref().unwrap_or_default(), &cluster.name);
+        let namespace = cluster.namespace.as_deref().unwrap_or_default();
+        context.backoff.forget(namespace, &cluster.name);
+        context.metrics.forget_members(namespace, &cluster.name);
     }
 }
 

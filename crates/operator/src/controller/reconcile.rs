@@ -68,7 +68,9 @@ pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<A
         }
     };
     let started = Instant::now();
+    context.metrics.active.inc();
     let result = timeout(DEADLINE, reconcile_cluster(cluster, &context)).await.unwrap_or(Err(Error::TookTooLong));
+    context.metrics.active.dec();
     context.metrics.record_reconcile("etcdcluster", result.is_ok(), started.elapsed());
     let again = result?;
     context.backoff.forget(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
@@ -102,6 +104,7 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         events: &context.events,
     };
     ensure.everything(&world).await.map_err(|error| Error::Ensure(Box::new(error)))?;
+    announce_wait(&plan, cluster, context).await;
     let acted = carry_out(&plan, cluster, &world, context).await;
     report(&plan, &world, cluster, context).await?;
     match acted {
@@ -124,7 +127,19 @@ async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &
     Ok(())
 }
 
+/// Says in an event what is waited for, once when it begins.
+async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
+    let Some(waiting) = &plan.waiting else { return };
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let said = conditions.into_iter().any(|condition| condition.reason == waiting.reason);
+    if !said {
+        let about = cluster.name_any();
+        context.events.done(cluster, waiting.reason, &about, format!("Waiting: {}", waiting.message)).await;
+    }
+}
+
 async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
+    context.metrics.record_members(&world.observed);
     let failed = |error| Error::WriteStatus(Box::new(error));
     report::write_versions(&context.client, world).await.map_err(failed)?;
     let reported = cluster.status.clone().unwrap_or_default();

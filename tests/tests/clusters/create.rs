@@ -1,0 +1,103 @@
+//! A cluster comes into being as it was described.
+
+use e2e::Namespace;
+use e2e::etcd::{Etcd, manifest};
+use serde_json::{Value, json};
+
+#[test]
+fn a_cluster_answers_and_tells_the_truth_about_itself() {
+    let namespace = Namespace::create("create-sample");
+    let mut three = manifest("c", 3);
+    three["spec"]["podTemplate"] = json!({
+        "metadata": {"labels": {"team": "storage"}, "annotations": {"prometheus.io/scrape": "true"}},
+        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "1900m", "memory": "300Mi"}},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "reserved", "operator": "Exists"}],
+        "priorityClassName": "system-cluster-critical",
+    });
+    three["spec"]["etcd"] = json!({
+        "quotaBackendBytes": "1Gi",
+        "snapshotCount": 5000,
+        "autoCompaction": {"mode": "Periodic", "retention": "1h"},
+        "extraArgs": {"log-level": "warn"},
+    });
+    let etcd = Etcd::create(&namespace, &three);
+    etcd.assert_voters(3);
+    etcd.put("greeting", "hello");
+    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+
+    let status = etcd.status();
+    for (name, (id, _)) in etcd.members() {
+        let reported = status["members"].as_array().unwrap().iter().find(|member| member["name"] == name.as_str());
+        let reported = reported.unwrap_or_else(|| panic!("{name} is not in {status}"));
+        assert_eq!(reported["id"], format!("{id:x}"), "{name} has the ID that etcd gave it");
+        assert_eq!(reported["healthy"], true);
+        assert_eq!(reported["version"], "3.6.16");
+        let peer = namespace.get(&format!("etcdpeer {name}"));
+        assert_eq!(peer["status"]["serverVersion"], "3.6.16");
+    }
+    assert_eq!(status["clusterVersion"], "3.6.0");
+    assert!(status["clusterID"].as_str().is_some_and(|id| !id.is_empty()));
+    assert_eq!(etcd.condition("Available")["status"], "True");
+    assert_eq!(etcd.condition("Degraded")["status"], "False");
+    let leaders: Vec<&Value> =
+        status["members"].as_array().unwrap().iter().filter(|member| member["role"] == "Leader").collect();
+    assert_eq!(leaders.len(), 1, "{status}");
+    assert_eq!(leaders[0]["name"], status["leader"]);
+
+    let pod = namespace.get("pod c-0");
+    assert_eq!(pod["metadata"]["labels"]["team"], "storage");
+    assert_eq!(pod["metadata"]["annotations"]["prometheus.io/scrape"], "true");
+    assert_eq!(pod["spec"]["priorityClassName"], "system-cluster-critical");
+    assert_eq!(pod["spec"]["automountServiceAccountToken"], false);
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["env"], json!([{"name": "GOMAXPROCS", "value": "1"}]));
+    assert_eq!(container["resources"]["limits"]["cpu"], "1900m");
+    assert_eq!(container["livenessProbe"], Value::Null);
+    let args = container["args"].to_string();
+    for flag in ["--quota-backend-bytes=1073741824", "--snapshot-count=5000", "--log-level=warn"] {
+        assert!(args.contains(flag), "no {flag} in {args}");
+    }
+    assert_eq!(namespace.get("pdb c")["spec"]["minAvailable"], 2);
+    let nodes: std::collections::BTreeSet<String> = (0..3)
+        .map(|ordinal| namespace.kubectl(&format!("get pod c-{ordinal} -o jsonpath={{.spec.nodeName}}")))
+        .collect();
+    assert_eq!(nodes.len(), 3, "members prefer different nodes");
+}
+
+/// The strictest Pod Security level admits the pods, and clients reach the cluster by the name of its Service.
+#[test]
+fn members_run_in_a_restricted_namespace_and_serve_through_the_client_service() {
+    let namespace = Namespace::create("create-restricted");
+    namespace.kubectl("label namespace create-restricted pod-security.kubernetes.io/enforce=restricted");
+    let mut one = manifest("c", 1);
+    one["spec"]["storage"] = json!({"ephemeral": {"medium": "Memory"}});
+    one["spec"]["version"] = json!("3.7.3");
+    let etcd = Etcd::create(&namespace, &one);
+    assert!(etcd.names_of("pvc").is_empty(), "an ephemeral cluster has no claims");
+    let through_service = "exec c-0 -c etcd -- etcdctl --endpoints=http://c-client:2379 put greeting hello";
+    assert_eq!(namespace.kubectl(through_service), "OK");
+    let by_srv = "exec c-0 -c etcd -- etcdctl --discovery-srv=c.create-restricted.svc.cluster.local get greeting --print-value-only";
+    assert_eq!(namespace.kubectl(by_srv), "hello", "members are found by SRV records");
+}
+
+#[test]
+fn a_version_without_an_image_is_told_in_words() {
+    let namespace = Namespace::create("create-no-image");
+    let mut cluster = manifest("c", 1);
+    cluster["spec"]["version"] = json!("3.6.99");
+    namespace.apply(&cluster.to_string()).unwrap();
+    let etcd = Etcd { namespace: &namespace, name: "c".to_owned() };
+    let pod = e2e::eventually("the pod can't get its image", std::time::Duration::from_secs(60), || {
+        let pod = namespace.get("pods")["items"][0].clone();
+        let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"];
+        if waiting.as_str().is_some_and(|reason| reason.contains("Image")) {
+            Ok(pod)
+        } else {
+            Err(pod["status"].to_string())
+        }
+    });
+    assert_eq!(pod["metadata"]["name"], "c-0");
+    assert_eq!(etcd.condition("Available")["status"], "False");
+    assert_eq!(etcd.condition("Progressing")["reason"], "Founding");
+}

@@ -1,0 +1,98 @@
+//! Deleting a cluster keeps its data, unless the user wants it gone; and what was kept comes back.
+
+use std::time::Duration;
+
+use e2e::etcd::{Etcd, manifest};
+use e2e::{Namespace, eventually, is};
+use serde_json::json;
+
+fn delete(etcd: &Etcd) {
+    etcd.namespace.kubectl(&format!("delete etcdcluster {}", etcd.name));
+    eventually("everything but the claims is gone", Duration::from_secs(60), || {
+        let left: Vec<String> =
+            ["etcdpeers", "pods", "services", "pdb"].into_iter().flat_map(|kind| etcd.names_of(kind)).collect();
+        is(left, Vec::new())
+    });
+}
+
+#[test]
+fn a_deleted_cluster_comes_back_with_its_data_its_members_and_its_id() {
+    let namespace = Namespace::create("delete-keep");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    etcd.put("greeting", "hello");
+    let (members, id) = (etcd.members(), etcd.status()["clusterID"].clone());
+    delete(&etcd);
+    assert_eq!(etcd.names_of("pvc"), ["c-0", "c-1", "c-2"]);
+
+    let again = Etcd::create(&namespace, &manifest("c", 3));
+    assert_eq!(again.status()["clusterID"], id);
+    assert_eq!(again.members(), members);
+    assert_eq!(again.value("greeting").as_deref(), Some("hello"));
+    delete(&again);
+
+    // With another size it is the same cluster first, and then it grows.
+    let larger = Etcd::create(&namespace, &manifest("c", 5));
+    assert_eq!(larger.status()["clusterID"], id);
+    larger.assert_voters(5);
+    delete(&larger);
+    let smaller = Etcd::create(&namespace, &manifest("c", 1));
+    assert_eq!(smaller.status()["clusterID"], id);
+    smaller.assert_voters(1);
+    assert_eq!(smaller.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(smaller.names_of("pvc"), ["c-0"]);
+}
+
+#[test]
+fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
+    let namespace = Namespace::create("delete-missing");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    etcd.put("greeting", "hello");
+    let (members, id) = (etcd.members(), etcd.status()["clusterID"].clone());
+    delete(&etcd);
+
+    namespace.kubectl("delete pvc c-1");
+    namespace.apply(&manifest("c", 3).to_string()).unwrap();
+    eventually("the two that are left serve, and the third is missed", Duration::from_secs(60), || {
+        let (available, degraded) = (etcd.condition("Available"), etcd.condition("Degraded"));
+        let message = degraded["message"].as_str().unwrap_or_default();
+        if available["status"] == "True" && message.contains("c-1 has no volume") {
+            Ok(())
+        } else {
+            Err(degraded.to_string())
+        }
+    });
+    assert_eq!(etcd.status()["clusterID"], id);
+    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(etcd.members(), members);
+    delete(&etcd);
+
+    namespace.kubectl("delete pvc c-0");
+    namespace.apply(&manifest("c", 3).to_string()).unwrap();
+    eventually("one of three is no quorum", Duration::from_secs(60), || {
+        let available = etcd.condition("Available");
+        if available["status"] == "False" && available["reason"] == "NoQuorum" {
+            Ok(())
+        } else {
+            Err(available.to_string())
+        }
+    });
+    assert_eq!(etcd.status()["clusterID"], id);
+    assert_eq!(etcd.names_of("pvc"), ["c-2"], "nothing was made in place of what is gone");
+}
+
+#[test]
+fn volumes_go_with_the_cluster_if_the_user_says_so() {
+    let namespace = Namespace::create("delete-volumes");
+    let etcd = Etcd::create(&namespace, &manifest("c", 1));
+    let mut gone = manifest("c", 1);
+    gone["spec"]["deletionPolicy"] = json!("DeleteVolumes");
+    namespace.apply(&gone.to_string()).unwrap();
+    eventually("the claim follows the cluster", Duration::from_secs(30), || {
+        is(
+            namespace.get("pvc c-0")["metadata"]["ownerReferences"][0]["kind"].as_str().map(str::to_owned),
+            Some("EtcdCluster".to_owned()),
+        )
+    });
+    delete(&etcd);
+    eventually("the claims are gone", Duration::from_secs(60), || is(etcd.names_of("pvc"), Vec::new()));
+}

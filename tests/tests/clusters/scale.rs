@@ -1,0 +1,124 @@
+//! Members come and go, one at a time, and no data with them.
+
+use std::time::Duration;
+
+use e2e::etcd::{Etcd, Writer, manifest};
+use e2e::{Namespace, eventually, finish, kubectl, try_kubectl};
+use lab::{api, faults};
+
+#[test]
+fn three_to_five_to_three_under_load() {
+    let namespace = Namespace::create("scale-up-down");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    let writer = Writer::start(&namespace, "c");
+    etcd.scale(5);
+    etcd.wait_for(5);
+    etcd.assert_voters(5);
+    assert_eq!(namespace.get("pdb c")["spec"]["minAvailable"], 3);
+    etcd.scale(3);
+    etcd.wait_for(3);
+    let written = writer.finish();
+    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
+    written.assert_kept(&etcd);
+    etcd.assert_voters(3);
+    for kind in ["etcdpeers", "pods", "pvc"] {
+        assert_eq!(etcd.names_of(kind), ["c-0", "c-1", "c-2"], "{kind}");
+    }
+    let story = namespace.kubectl("describe etcdcluster c");
+    for chapter in ["ClusterCreated", "MemberAdded", "MemberPromoted", "MemberRemoved", "PVCDeleted", "PeerRemoved"] {
+        assert!(story.contains(chapter), "no {chapter} in\n{story}");
+    }
+}
+
+#[test]
+fn one_to_three_to_one_and_to_four() {
+    let namespace = Namespace::create("scale-one");
+    let etcd = Etcd::create(&namespace, &manifest("c", 1));
+    etcd.put("greeting", "hello");
+    for size in [3, 1, 4] {
+        // By apply this time, as a person with a file would.
+        namespace.apply(&manifest("c", size).to_string()).unwrap();
+        etcd.wait_for(size.into());
+        etcd.assert_voters(size);
+        assert_eq!(etcd.value("greeting").as_deref(), Some("hello"), "after scaling to {size}");
+    }
+}
+
+#[test]
+fn changing_ones_mind_in_the_middle() {
+    let namespace = Namespace::create("scale-mind");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    etcd.put("greeting", "hello");
+    etcd.scale(5);
+    eventually("a learner is on its way", Duration::from_secs(60), || {
+        let members = etcd.members();
+        if members.len() > 3 { Ok(()) } else { Err(format!("{members:?}")) }
+    });
+    etcd.scale(3);
+    etcd.wait_for(3);
+    etcd.assert_voters(3);
+    etcd.scale(1);
+    etcd.scale(2);
+    etcd.wait_for(2);
+    etcd.assert_voters(2);
+    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+}
+
+#[test]
+fn a_scale_down_that_would_endanger_the_quorum_waits_and_says_why() {
+    let namespace = Namespace::create("scale-risk");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    let client = || async { api::client().await.unwrap() };
+    finish(async { faults::pause_container(&client().await, "scale-risk", "c-0", "etcd").await }).unwrap();
+    eventually("the hung member is known", Duration::from_secs(60), || {
+        let degraded = etcd.condition("Degraded");
+        let message = degraded["message"].as_str().unwrap_or_default();
+        if degraded["status"] == "True" && message.contains("c-0") { Ok(()) } else { Err(degraded.to_string()) }
+    });
+    etcd.scale(2);
+    eventually("the operator waits", Duration::from_secs(60), || {
+        let progressing = etcd.condition("Progressing");
+        if progressing["reason"] == "QuorumAtRisk" { Ok(()) } else { Err(progressing.to_string()) }
+    });
+    assert_eq!(etcd.names_of("etcdpeers").len(), 3, "nothing was removed");
+    finish(async { faults::resume_container(&client().await, "scale-risk", "c-0", "etcd").await }).unwrap();
+    etcd.wait_for(2);
+    etcd.assert_voters(2);
+}
+
+/// The operator dies again and again, at moments that fall where they fall, while a cluster grows and shrinks under load.
+#[test]
+fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
+    let namespace = Namespace::create("scale-killed");
+    let etcd = Etcd::create(&namespace, &manifest("c", 3));
+    let writer = Writer::start(&namespace, "c");
+    for (round, size) in [5, 3, 5, 3].into_iter().enumerate() {
+        etcd.scale(size);
+        for kill in 0..3 {
+            // Different moments each time, spread over the seconds that scaling takes.
+            std::thread::sleep(Duration::from_millis(700 + 900 * kill + 250 * round as u64));
+            kill_the_operator();
+        }
+        etcd.wait_for(size.into());
+        etcd.assert_voters(size);
+    }
+    let written = writer.finish();
+    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
+    written.assert_kept(&etcd);
+    for kind in ["etcdpeers", "pods", "pvc"] {
+        assert_eq!(etcd.names_of(kind), ["c-0", "c-1", "c-2"], "{kind}");
+    }
+}
+
+/// All its processes die at once. The lease of the dead is removed, so that the next ones needn't wait for its end.
+fn kill_the_operator() {
+    let names = kubectl("--namespace etcd-operator get pods -l app.kubernetes.io/name=etcd-operator -o name");
+    for pod in names.lines().filter_map(|name| name.strip_prefix("pod/")) {
+        // It may not have started again since the last time; then there is nothing to kill.
+        let _ = finish(async {
+            faults::kill_container(&api::client().await.unwrap(), "etcd-operator", pod, "etcd-operator").await
+        });
+        let _ = try_kubectl(&format!("--namespace etcd-operator delete pod {pod} --now --wait=false"));
+    }
+    let _ = try_kubectl("--namespace etcd-operator delete lease etcd-operator");
+}
