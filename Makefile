@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test bench lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,6 +10,9 @@ demo: ## From nothing to a running operator on a real three-node Kubernetes, and
 
 test: ## Everything, from format to end to end (takes a running lab down first, and its own at the end)
 	@scripts/test
+
+bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
+	@cargo run --quiet --locked -p benches
 
 lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
 	@cargo run --locked -p lab -- up
