@@ -11,6 +11,8 @@ pub enum Stage {
     ToAdopt(u64),
     Founding(Birth),
     Born(u64),
+    /// What an earlier cluster of this name left is still going away. Nothing may be built on it.
+    ToWait(&'static str),
     /// What is there can't be made one cluster of.
     Refused(String),
 }
@@ -22,6 +24,9 @@ pub fn stage_of(observed: &Observed) -> Stage {
     if let Some(birth) = &observed.birth {
         return Stage::Founding(birth.clone());
     }
+    if observed.claims.values().any(|claim| claim.deleting) {
+        return Stage::ToWait("volume claims of an earlier cluster of this name are still being deleted");
+    }
     let mut earlier: Vec<u64> = observed.claims.values().filter_map(|claim| Some(claim.identity?.cluster_id)).collect();
     earlier.sort_unstable();
     earlier.dedup();
@@ -29,6 +34,10 @@ pub fn stage_of(observed: &Observed) -> Stage {
         [] => {}
         [cluster_id] => return Stage::ToAdopt(cluster_id),
         _ => return Stage::Refused(several_clusters(&earlier)),
+    }
+    // Members of an earlier cluster that still answer would be taken for those that are to be founded.
+    if observed.pods.values().any(|pod| pod.deleting) || observed.peers.values().any(|peer| peer.deleting) {
+        return Stage::ToWait("members of an earlier cluster of this name are still being deleted");
     }
     // Volumes without a known member: an earlier birth was never seen to the end. It is repeated with its own token,
     // so that members which did start are met again instead of founded over.

@@ -14,3 +14,6 @@ pub mod plan;
 pub mod quorum;
 mod resize;
 pub mod status;
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::observed::{Birth, Data, Identity, Member, Membership, Observed, Told};
+use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Told};
 use crate::plan::{Start, Step};
 
 /// Starts all founding members at once, with everything they need.
@@ -24,35 +24,52 @@ pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
 }
 
 /// Starts again whatever is known to belong to a cluster that can't be asked: this is how it comes back after a power
-/// cut, or after it was deleted and recreated.
+/// cut, or after it was deleted and recreated. Who never ran can't help, and waits until the others can be asked.
 pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
     let mut steps = Vec::new();
-    let claimed = |ordinal: &u32| {
-        let identity = observed.claims.get(ordinal).and_then(|claim| claim.identity);
-        identity.filter(|identity| identity.cluster_id == cluster_id)
-    };
+    let birth = birth_of(observed, cluster_id);
     let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
-    let known: Vec<u32> = ordinals.iter().copied().collect();
-    for ordinal in ordinals {
-        let peer = observed.peers.get(&ordinal);
+    for &ordinal in &ordinals {
+        let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
         let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
         // An EtcdPeer that was recreated a moment ago knows nothing yet; its claim does.
-        let Some((identity, started)) = recorded.or_else(|| Some((claimed(&ordinal)?, true))) else { continue };
+        let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
+        let known = recorded.or_else(|| Some((claimed?, true)));
+        let (told, fellows) = match (known, &birth) {
+            (Some((identity, true)), _) => {
+                (Told { data: Data::Kept, identity: Some(identity) }, ordinals.iter().copied().collect())
+            }
+            // A founder that nobody has seen running. It may have data, and must come back for it; it doesn't found again.
+            (_, Some(birth)) if claim.is_some_and(|claim| is_unmarked_founders(claim, birth)) => {
+                let identity = known.map(|(identity, _)| identity);
+                (Told { data: Data::Fresh, identity }, (0..birth.size).collect::<Vec<u32>>())
+            }
+            _ => continue,
+        };
         if peer.is_none() {
             steps.push(Step::CreatePeer { ordinal, founding: false });
         }
-        if recorded.is_none() {
+        if let (None, Some((identity, started))) = (recorded, known) {
             steps.push(Step::RecordMember { ordinal, identity, started });
         }
-        let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
-        let has_volume = !observed.durable || observed.claims.contains_key(&ordinal);
-        if has_volume {
-            let initial_cluster = known.iter().map(|ordinal| entry(observed, *ordinal)).collect();
+        if !observed.durable || claim.is_some() {
+            let initial_cluster = fellows.into_iter().map(|fellow| entry(observed, fellow)).collect();
             let start = Start { founding: None, initial_cluster, told, serves_clients: true };
             steps.extend(run_pod(observed, ordinal, start));
         }
     }
     steps
+}
+
+fn is_unmarked_founders(claim: &Claim, birth: &Birth) -> bool {
+    claim.identity.is_none() && claim.birth.as_ref() == Some(birth)
+}
+
+/// How a cluster was born. One that was recreated has it only from the claims of its first life.
+fn birth_of(observed: &Observed, cluster_id: u64) -> Option<Birth> {
+    let of_this = |claim: &&Claim| claim.identity.is_some_and(|identity| identity.cluster_id == cluster_id);
+    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.birth.clone());
+    observed.birth.clone().or_else(noted)
 }
 
 /// Gives every member what it needs to run, and records what is known of it.
@@ -66,7 +83,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
     let peer = observed.peers.get(&ordinal);
     let recorded = peer.filter(|peer| peer.identity == Some(identity));
-    let started = member.started || recorded.is_some_and(|peer| peer.started);
+    // A claim that was made for a learner may have been taken for proof that it ran. The membership knows better.
+    let started = member.started;
     if peer.is_none() {
         steps.push(Step::CreatePeer { ordinal, founding: false });
     }
@@ -99,8 +117,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             }
         }
         _ => {
-            let ours = membership.members.iter().filter_map(|member| member.ordinal);
-            let initial_cluster = ours.map(|ordinal| entry(observed, ordinal)).collect();
+            // etcd wants exactly the members that there are, also those that somebody else has added.
+            let all = membership.members.iter();
+            let initial_cluster = all.map(|member| (observed.name_of(member), member.peer_url.clone())).collect();
             steps.extend(run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients }));
         }
     }
@@ -112,14 +131,19 @@ fn is_of_another(told: Option<Told>, identity: Identity) -> bool {
 }
 
 /// Removes what is left of members that have left the membership and are not wanted back: the pod and the claim, and
-/// the EtcdPeer when both are gone.
+/// the EtcdPeer when both are gone. A claim of this cluster goes even if its EtcdPeer is gone already.
 pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let mut steps = Vec::new();
-    let is_member = |ordinal: u32| membership.members.iter().any(|member| member.ordinal == Some(ordinal));
-    for (&ordinal, peer) in observed.peers.iter().filter(|(ordinal, _)| **ordinal >= observed.replicas) {
-        if is_member(ordinal) {
-            continue;
-        }
+    let birth = birth_of(observed, membership.cluster_id);
+    let is_ours = |claim: &Claim| match (claim.identity, &birth) {
+        (Some(identity), _) => identity.cluster_id == membership.cluster_id,
+        (None, Some(birth)) => is_unmarked_founders(claim, birth),
+        (None, None) => false,
+    };
+    let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
+    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(claimed).collect();
+    let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
+    for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
         let (pod, claim) = (observed.pods.get(&ordinal), observed.claims.get(&ordinal));
         if pod.is_some_and(|pod| !pod.deleting) {
             steps.push(Step::DeletePod { ordinal, why: "its member was removed".to_owned() });
@@ -127,16 +151,19 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
         if claim.is_some_and(|claim| !claim.deleting) {
             steps.push(Step::DeleteClaim { ordinal });
         }
-        if pod.is_none() && claim.is_none() && !peer.deleting {
+        let peer = observed.peers.get(&ordinal);
+        if pod.is_none() && claim.is_none() && peer.is_some_and(|peer| !peer.deleting) {
             steps.push(Step::DeletePeer { ordinal });
         }
     }
     steps
 }
 
-/// Makes the pod, or clears away one that will never run again so that it can be made.
+/// Makes the pod, or clears away one that will never run again so that it can be made. None is made on a claim that is
+/// being deleted: it could not run, and might keep the claim from going.
 fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
     match observed.pods.get(&ordinal) {
+        None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
         None => Some(Step::CreatePod { ordinal, start }),
         Some(pod) if pod.finished && !pod.deleting => {
             Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use etcd_operator_api::format_id;
+
 use crate::names::Place;
 
 /// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name.
@@ -126,6 +128,11 @@ pub struct Member {
 impl Observed {
     pub fn member(&self, ordinal: u32) -> Option<&Member> {
         self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
+    }
+
+    /// The name of a member; its ID if it is none that we made.
+    pub fn name_of(&self, member: &Member) -> String {
+        member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.place.member_name(ordinal))
     }
 
     /// Whether a member answers as it should: a voter with a read that needs a quorum, a learner at all.

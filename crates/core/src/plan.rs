@@ -121,6 +121,7 @@ pub fn plan(observed: &Observed) -> Plan {
     }
     match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
+        Stage::ToWait(message) => Plan::waiting("EarlierLifeGoing", message),
         Stage::ToRecord(birth) => Plan::steps(vec![Step::RecordBirth(birth)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
         Stage::Founding(birth) => found(observed, &birth),

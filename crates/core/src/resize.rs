@@ -12,13 +12,18 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
     let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
     let highest = ours.iter().max_by_key(|(ordinal, _)| *ordinal);
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
-    match (highest, missing) {
-        (Some((ordinal, voter)), _) if ours.len() > observed.replicas as usize => {
-            shrink(observed, membership, *ordinal, voter)
+    let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
+    // A founder that has not started yet was told who its fellows are. If that changed, it could never start.
+    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && leaving.is_none_or(|(it, _)| it != ordinal));
+    match (leaving, missing, starting) {
+        (None, None, _) => Plan::default(),
+        (_, _, Some((ordinal, _))) => {
+            let name = observed.place.member_name(*ordinal);
+            waiting("FounderStarting", format!("{name} has to start for the first time before the members may change"))
         }
+        (Some((ordinal, voter)), ..) => shrink(observed, membership, *ordinal, voter),
         // Before an ordinal that is too high leaves, the one that is missing comes: never fewer than asked for.
-        (_, Some(ordinal)) => grow(observed, ordinal),
-        _ => Plan::default(),
+        (None, Some(ordinal), None) => grow(observed, ordinal),
     }
 }
 

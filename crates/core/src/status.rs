@@ -40,7 +40,15 @@ fn available(observed: &Observed) -> Statement {
         return Statement::yes("Available", "QuorumAnswers", format!("{healthy} of {all} voting members answer"));
     }
     match observed.cluster_id {
-        None => Statement::no("Available", "NotYetBorn", "the members are being started for the first time"),
+        None => {
+            let mut message = "the members are being started for the first time".to_owned();
+            for (ordinal, pod) in &observed.pods {
+                if let Some(problem) = &pod.problem {
+                    message.push_str(&format!("; {}: {problem}", observed.place.member_name(*ordinal)));
+                }
+            }
+            Statement::no("Available", "NotYetBorn", message)
+        }
         Some(_) => {
             let reasons = problems(observed).join("; ");
             Statement::no("Available", "NoQuorum", format!("no quorum of the members answers: {reasons}"))
@@ -74,7 +82,8 @@ fn degraded(observed: &Observed) -> Statement {
 fn problems(observed: &Observed) -> Vec<String> {
     let ordinals: Vec<u32> = match &observed.membership {
         Some(membership) => {
-            let ill = membership.members.iter().filter(|member| member.started && !observed.is_healthy(member));
+            let on_its_way = |member: &Member| member.learner && !member.started;
+            let ill = membership.members.iter().filter(|member| !on_its_way(member) && !observed.is_healthy(member));
             ill.filter_map(|member| member.ordinal).collect()
         }
         None => {
@@ -145,7 +154,7 @@ fn report_member(observed: &Observed, member: &Member) -> ReportedMember {
         _ => MemberRole::Voter,
     };
     ReportedMember {
-        name: member.ordinal.map_or_else(|| format_id(member.id), |ordinal| observed.place.member_name(ordinal)),
+        name: observed.name_of(member),
         id: format_id(member.id),
         role: Some(role),
         version: answer.map(|answer| answer.version.clone()),
@@ -156,8 +165,7 @@ fn report_member(observed: &Observed, member: &Member) -> ReportedMember {
 
 fn name_of(observed: &Observed, member_id: u64) -> Option<String> {
     let members = &observed.membership.as_ref()?.members;
-    let ordinal = members.iter().find(|member| member.id == member_id)?.ordinal?;
-    Some(observed.place.member_name(ordinal))
+    members.iter().find(|member| member.id == member_id).map(|member| observed.name_of(member))
 }
 
 fn healthy_voters(observed: &Observed) -> usize {

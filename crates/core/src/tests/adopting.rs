@@ -1,0 +1,110 @@
+//! An EtcdCluster that is created again takes up the volumes of its earlier life.
+
+use super::support::*;
+use crate::observed::{Birth, Claim, Identity, Observed};
+use crate::plan::{Plan, Step, plan};
+
+fn recreated(size: u32) -> Observed {
+    let mut observed = cluster_of(size);
+    observed.recreate();
+    observed
+}
+
+/// The recreated cluster after it has taken its old ID again.
+fn adopted(size: u32) -> Observed {
+    Observed { cluster_id: Some(CLUSTER_ID), ..recreated(size) }
+}
+
+#[test]
+fn it_takes_its_old_id_and_is_not_born_again() {
+    assert_eq!(plan(&recreated(3)), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
+}
+
+#[test]
+fn all_members_come_back_on_their_own_data() {
+    let steps = steps_of(&adopted(3));
+    assert_eq!(steps.len(), 9);
+    for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
+        let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
+        assert_eq!(of_member[..2], [Step::CreatePeer { ordinal, founding: false }, record]);
+        let Step::CreatePod { ordinal: of, start } = &of_member[2] else { panic!("{of_member:?}") };
+        assert_eq!((*of, start.told, &start.founding), (ordinal, kept(ordinal), &None));
+    }
+}
+
+#[test]
+fn all_members_come_back_however_many_are_wanted_now() {
+    for replicas in [1, 5] {
+        let steps = steps_of(&Observed { replicas, ..adopted(3) });
+        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+    }
+}
+
+#[test]
+fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
+    let mut observed = adopted(3);
+    observed.peers.insert(0, Default::default());
+    let steps = steps_of(&observed);
+    assert_eq!(steps[0], Step::RecordMember { ordinal: 0, identity: identity_of(0), started: true });
+    assert!(matches!(steps[1], Step::CreatePod { ordinal: 0, .. }));
+}
+
+#[test]
+fn founders_whose_claims_were_not_marked_yet_come_back_too() {
+    let mut observed = adopted(3);
+    for ordinal in [1, 2] {
+        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+    }
+    let steps = steps_of(&observed);
+    let pods = steps.iter().filter(|step| matches!(step, Step::CreatePod { start, .. } if start.founding.is_none()));
+    assert_eq!(pods.count(), 3);
+}
+
+#[test]
+fn a_claim_of_another_birth_is_not_taken_for_a_founders() {
+    let mut observed = adopted(3);
+    let birth = Some(Birth { token: "other".into(), size: 3 });
+    observed.claims.insert(2, Claim { birth, ..Claim::default() });
+    observed.claims.insert(3, Claim::default());
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 2.., .. })), "{steps:?}");
+}
+
+#[test]
+fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
+    // Its claim was marked for it, which looked as if it had run.
+    let mut observed = cluster_of(3);
+    observed.replicas = 4;
+    observed.join_as_learner(3);
+    observed.peers.get_mut(&3).unwrap().started = true;
+    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    let steps = steps_of(&observed);
+    let [record, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(*record, Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false });
+    assert_eq!(start.told, fresh(3));
+}
+
+#[test]
+fn volumes_of_two_clusters_are_refused() {
+    let mut observed = recreated(3);
+    observed.claims.get_mut(&2).unwrap().identity = Some(Identity { member_id: 7, cluster_id: 0xc2 });
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "Refused"));
+    assert!(plan.waiting.unwrap().message.contains("(c1, c2)"));
+}
+
+#[test]
+fn a_birth_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
+    let mut observed = new_cluster(5);
+    observed.uid = "uid-2".into();
+    observed.claims.insert(1, Claim { birth: Some(birth_of(3)), ..Claim::default() });
+    assert_eq!(steps_of(&observed), [Step::RecordBirth(birth_of(3))]);
+}
+
+#[test]
+fn a_cluster_without_volumes_is_born_anew() {
+    let mut observed = cluster_of(3);
+    observed.claims.clear();
+    observed.recreate();
+    assert_eq!(steps_of(&observed), [Step::RecordBirth(Birth { token: "uid-2".into(), size: 3 })]);
+}

@@ -1,0 +1,172 @@
+//! A cluster is founded once, by all members at the same time, after it was recorded how.
+
+use super::support::*;
+use crate::observed::{Claim, Data, Observed, Peer, Pod, Told};
+use crate::plan::{Plan, Start, Step, plan};
+
+/// A cluster whose birth is recorded, and nothing more.
+fn recorded(size: u32) -> Observed {
+    Observed { birth: Some(birth_of(size)), ..new_cluster(size) }
+}
+
+/// A cluster whose founders all have their objects.
+fn founding(size: u32) -> Observed {
+    let mut observed = recorded(size);
+    for ordinal in 0..size {
+        observed.peers.insert(ordinal, Peer::default());
+        observed.claims.insert(ordinal, Claim { birth: Some(birth_of(size)), ..Claim::default() });
+        observed.pods.insert(ordinal, Pod { told: Some(founders_told()), serves_clients: true, ..Pod::default() });
+    }
+    observed
+}
+
+fn founders_told() -> Told {
+    Told { data: Data::Fresh, identity: None }
+}
+
+#[test]
+fn the_birth_is_recorded_before_anything_is_started() {
+    assert_eq!(plan(&new_cluster(3)), Plan { steps: vec![Step::RecordBirth(birth_of(3))], waiting: None });
+}
+
+#[test]
+fn all_founders_start_at_once_with_the_token() {
+    let plan = plan(&recorded(3));
+    let expected: Vec<Step> = (0..3)
+        .flat_map(|ordinal| {
+            let initial_cluster = (0..3).map(entry_of).collect();
+            let told = founders_told();
+            let start = Start { founding: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
+            [
+                Step::CreatePeer { ordinal, founding: true },
+                Step::CreateClaim { ordinal, birth: Some(birth_of(3)), identity: None },
+                Step::CreatePod { ordinal, start },
+            ]
+        })
+        .collect();
+    assert_eq!(plan.steps, expected);
+    assert_eq!(awaited(&plan), "Founding");
+}
+
+#[test]
+fn the_size_at_birth_is_the_recorded_one_whatever_is_wanted_now() {
+    for replicas in [1, 5] {
+        let steps = steps_of(&Observed { replicas, ..recorded(3) });
+        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+    }
+}
+
+#[test]
+fn a_crash_between_any_two_steps_of_founding_resumes_with_the_rest() {
+    let all = steps_of(&recorded(3));
+    for done in 0..=all.len() {
+        let mut observed = recorded(3);
+        for step in &all[..done] {
+            match step {
+                Step::CreatePeer { ordinal, .. } => drop(observed.peers.insert(*ordinal, Peer::default())),
+                Step::CreateClaim { ordinal, birth, .. } => {
+                    observed.claims.insert(*ordinal, Claim { birth: birth.clone(), ..Claim::default() });
+                }
+                Step::CreatePod { ordinal, start } => {
+                    observed.pods.insert(*ordinal, Pod { told: Some(start.told), ..Pod::default() });
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(steps_of(&observed), all[done..], "after {done} steps");
+    }
+}
+
+#[test]
+fn while_fewer_than_a_quorum_answer_it_only_waits() {
+    let mut observed = founding(3);
+    observed.answers.insert(0, Err("connection refused".into()));
+    let plan = plan(&observed);
+    assert_eq!(plan.steps, []);
+    assert_eq!(plan.waiting.unwrap().message, "0 of the 3 founding members answer");
+}
+
+#[test]
+fn a_founder_that_ended_is_cleared_away_and_made_again() {
+    let mut observed = founding(3);
+    observed.pods.get_mut(&1).unwrap().finished = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+    observed.pods.remove(&1);
+    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.founding.is_some()));
+}
+
+#[test]
+fn the_cluster_is_born_as_soon_as_a_quorum_answers() {
+    let mut observed = founding(3);
+    observed.membership = cluster_of(3).membership;
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
+}
+
+#[test]
+fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
+    let mut observed = cluster_of(3);
+    for ordinal in 0..3 {
+        observed.peers.insert(ordinal, Peer::default());
+        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+        observed.pods.get_mut(&ordinal).unwrap().told = Some(founders_told());
+    }
+    let expected: Vec<Step> = (0..3)
+        .flat_map(|ordinal| {
+            let identity = identity_of(ordinal);
+            [
+                Step::RecordMember { ordinal, identity, started: true },
+                Step::MarkClaim { ordinal, identity },
+                Step::TellPod { ordinal, told: kept(ordinal), serves_clients: true },
+            ]
+        })
+        .collect();
+    assert_eq!(steps_of(&observed), expected);
+}
+
+#[test]
+fn a_founder_that_has_not_started_yet_need_not_have_data() {
+    let mut observed = cluster_of(3);
+    observed.member_mut(2).started = false;
+    observed.fall_silent(2);
+    observed.peers.insert(2, Peer::default());
+    observed.claims.get_mut(&2).unwrap().identity = None;
+    observed.pods.get_mut(&2).unwrap().told = Some(founders_told());
+    let expected = [
+        Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false },
+        Step::TellPod { ordinal: 2, told: fresh(2), serves_clients: true },
+    ];
+    assert_eq!(steps_of(&observed), expected);
+}
+
+#[test]
+fn nothing_is_founded_on_what_is_still_going_away() {
+    let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
+    let mut claims = new_cluster(3);
+    claims.claims.insert(0, going_claim);
+    let mut pods = new_cluster(3);
+    pods.pods.insert(0, Pod { deleting: true, ..Pod::default() });
+    let mut peers = new_cluster(3);
+    peers.peers.insert(0, Peer { deleting: true, ..Peer::default() });
+    for observed in [claims, pods, peers] {
+        let plan = plan(&observed);
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "EarlierLifeGoing"));
+    }
+}
+
+#[test]
+fn a_born_cluster_that_cannot_be_asked_is_never_founded_again() {
+    let mut gone = cluster_of(3);
+    gone.lose_quorum();
+    gone.peers.clear();
+    gone.pods.clear();
+    gone.claims.clear();
+    let plan = plan(&gone);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "NoQuorum"));
+}
+
+#[test]
+fn a_cluster_without_claims_is_founded_without_claims() {
+    let steps = steps_of(&Observed { durable: false, ..recorded(3) });
+    assert_eq!(steps.len(), 6);
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })));
+}

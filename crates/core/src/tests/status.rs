@@ -1,0 +1,263 @@
+//! What is reported is what etcd itself says, and names who is not well and why.
+
+use etcd_operator_api::{EtcdClusterStatus, MemberRole};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use super::support::*;
+use crate::observed::{Claim, Member, Observed, Pod};
+use crate::plan::plan;
+use crate::status::status_to_report;
+
+fn at(second: i64) -> Time {
+    Time(Timestamp::from_second(second).unwrap())
+}
+
+fn report_after(observed: &Observed, previous: &EtcdClusterStatus, second: i64) -> EtcdClusterStatus {
+    status_to_report(observed, &plan(observed), previous, Some(1), &at(second))
+}
+
+fn report(observed: &Observed) -> EtcdClusterStatus {
+    report_after(observed, &EtcdClusterStatus::default(), 1)
+}
+
+fn condition<'a>(status: &'a EtcdClusterStatus, type_: &str) -> &'a Condition {
+    status.conditions.iter().find(|condition| condition.type_ == type_).unwrap()
+}
+
+/// Status, reason and message of a condition.
+fn said<'a>(status: &'a EtcdClusterStatus, type_: &str) -> (&'a str, &'a str, &'a str) {
+    let condition = condition(status, type_);
+    (&condition.status, &condition.reason, &condition.message)
+}
+
+#[test]
+fn a_healthy_cluster() {
+    let status = report(&cluster_of(3));
+    assert_eq!((status.replicas, status.ready_replicas), (3, 3));
+    assert_eq!(status.label_selector.as_deref(), Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c"));
+    assert_eq!(said(&status, "Available"), ("True", "QuorumAnswers", "3 of 3 voting members answer"));
+    assert_eq!(said(&status, "Progressing"), ("False", "AsAskedFor", "the cluster is as its spec asks for"));
+    assert_eq!(said(&status, "Degraded"), ("False", "AllMembersHealthy", "no member is known to be unhealthy"));
+    assert_eq!(status.leader.as_deref(), Some("c-0"));
+    assert_eq!(status.cluster_version.as_deref(), Some("3.6.0"));
+    assert_eq!(status.observed_generation, Some(1));
+    let roles: Vec<_> = status.members.iter().map(|member| (member.name.as_str(), member.role.unwrap())).collect();
+    assert_eq!(roles, [("c-0", MemberRole::Leader), ("c-1", MemberRole::Voter), ("c-2", MemberRole::Voter)]);
+    let first = &status.members[0];
+    assert_eq!((first.id.as_str(), first.healthy, first.db_size), ("64", Some(true), Some(20480)));
+    assert_eq!(first.version.as_deref(), Some("3.6.16"));
+}
+
+#[test]
+fn what_was_recorded_about_the_birth_stays() {
+    let birth = etcd_operator_api::Birth { token: "uid-1".into(), size: 3 };
+    let previous =
+        EtcdClusterStatus { birth: Some(birth), cluster_id: Some("c1".into()), ..EtcdClusterStatus::default() };
+    let status = report_after(&cluster_of(3), &previous, 1);
+    assert_eq!((status.birth, status.cluster_id), (previous.birth, previous.cluster_id));
+}
+
+#[test]
+fn only_reads_that_need_a_quorum_make_a_cluster_available() {
+    let mut observed = cluster_of(3);
+    observed.answers.values_mut().flatten().for_each(|answer| answer.reads = false);
+    assert_eq!(condition(&report(&observed), "Available").status, "False", "the pods run, but nobody reads");
+    observed.lose_quorum();
+    let status = report(&observed);
+    assert_eq!(said(&status, "Available").1, "NoQuorum");
+    assert_eq!(status.ready_replicas, 0);
+    let mut one = cluster_of(3);
+    one.fall_silent(0);
+    one.fall_silent(1);
+    assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAnswers", "1 of 3 voting members answer"));
+}
+
+#[test]
+fn a_cluster_that_is_not_born_yet_is_neither_available_nor_degraded() {
+    let mut observed = Observed { birth: Some(birth_of(3)), ..new_cluster(3) };
+    observed.pods.insert(1, Pod { problem: Some("no node takes its pod: none".into()), ..Pod::default() });
+    let status = report(&observed);
+    let message = "the members are being started for the first time; c-1: no node takes its pod: none";
+    assert_eq!(said(&status, "Available"), ("False", "NotYetBorn", message));
+    assert_eq!(said(&status, "Progressing"), ("True", "Founding", "0 of the 3 founding members answer"));
+    assert_eq!(condition(&status, "Degraded").status, "False");
+}
+
+#[test]
+fn members_are_kept_but_not_called_healthy_while_etcd_cannot_be_asked() {
+    let mut observed = cluster_of(3);
+    let before = report(&observed);
+    observed.lose_quorum();
+    let after = report_after(&observed, &before, 2);
+    assert_eq!(after.members.len(), 3);
+    for (old, new) in before.members.iter().zip(&after.members) {
+        assert_eq!((&old.name, &old.id, new.healthy), (&new.name, &new.id, Some(false)));
+    }
+    assert_eq!((after.leader, after.cluster_version), (before.leader, before.cluster_version));
+}
+
+#[test]
+fn degraded_names_the_member_and_the_reason() {
+    type Break = fn(&mut Observed);
+    let cases: [(Break, &str); 8] = [
+        (|it| it.fall_silent(1), "c-1 does not answer (timed out)"),
+        (
+            |it| it.pods.get_mut(&1).unwrap().problem = Some("refused: its data is gone".into()),
+            "c-1: refused: its data is gone",
+        ),
+        (
+            |it| {
+                it.pods.get_mut(&1).unwrap().problem =
+                    Some("the container etcd waits: ErrImagePull (no such tag)".into())
+            },
+            "c-1: the container etcd waits: ErrImagePull (no such tag)",
+        ),
+        (|it| drop(it.pods.remove(&1)), "c-1 has no pod"),
+        (|it| drop(it.claims.remove(&1)), "c-1 has no volume: its claim is gone"),
+        (|it| it.pods.get_mut(&1).unwrap().deleting = true, "c-1's pod is being stopped"),
+        (
+            |it| it.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false,
+            "c-1 answers, but not a read that needs a quorum",
+        ),
+        (|_| {}, "c-1's pod has not started yet"),
+    ];
+    for (break_it, words) in cases {
+        let mut observed = cluster_of(3);
+        if !words.starts_with("c-1 answers") {
+            observed.answers.remove(&1);
+        }
+        break_it(&mut observed);
+        let status = report(&observed);
+        assert_eq!(said(&status, "Degraded"), ("True", "MembersUnhealthy", words));
+        assert_eq!(condition(&status, "Available").status, "True", "{words}");
+        assert_eq!(status.ready_replicas, 2, "{words}");
+    }
+}
+
+#[test]
+fn without_a_quorum_everybody_who_is_not_well_is_named() {
+    let mut observed = cluster_of(3);
+    observed.lose_quorum();
+    observed.pods.remove(&2);
+    let status = report(&observed);
+    let message = "c-0's pod has not started yet; c-1's pod has not started yet; c-2 has no pod";
+    assert_eq!(said(&status, "Degraded"), ("True", "MembersUnhealthy", message));
+    assert_eq!(said(&status, "Available").2, format!("no quorum of the members answers: {message}"));
+}
+
+#[test]
+fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
+    let mut observed = cluster_of(3);
+    observed.replicas = 4;
+    observed.join_as_learner(3);
+    let status = report(&observed);
+    assert_eq!(condition(&status, "Degraded").status, "False");
+    assert_eq!(said(&status, "Available").2, "3 of 3 voting members answer", "a learner is no voter");
+    assert_eq!((status.members[3].role, status.members[3].healthy), (Some(MemberRole::Learner), Some(false)));
+
+    let mut founder = cluster_of(3);
+    founder.member_mut(2).started = false;
+    founder.fall_silent(2);
+    assert_eq!(said(&report(&founder), "Degraded").2, "c-2 does not answer (timed out)");
+}
+
+#[test]
+fn progress_is_told_in_words() {
+    let mut starting = cluster_of(3);
+    starting.pods.remove(&1);
+    let adding = Observed { replicas: 4, ..cluster_of(3) };
+    let mut learner = adding.clone();
+    learner.join_as_learner(3);
+    let mut promoting = adding.clone();
+    promoting.join_as_running_learner(3);
+    let removing = Observed { replicas: 1, ..cluster_of(3) };
+    let mut moving = removing.clone();
+    moving.lead(2);
+    let mut at_risk = removing.clone();
+    at_risk.fall_silent(1);
+    let mut cleaning = Observed { replicas: 2, ..cluster_of(3) };
+    cleaning.leave_etcd(2);
+    let mut stopping = cluster_of(3);
+    stopping.pods.get_mut(&1).unwrap().finished = true;
+    let cases = [
+        (new_cluster(3), "Founding", "a cluster of 3 members is being founded"),
+        (starting, "StartingMember", "c-1 is being started"),
+        (adding, "AddingMember", "c-3 is being added as a learner"),
+        (learner, "LearnerStarting", "c-3 has joined as a learner and is starting"),
+        (promoting, "LearnerCatchingUp", "c-3 is catching up before it may vote"),
+        (removing, "RemovingMember", "c-2 is being removed"),
+        (moving, "MovingLeader", "leadership is being moved from c-2 to c-0"),
+        (
+            at_risk,
+            "QuorumAtRisk",
+            "c-2 cannot be removed: of the 2 other members only 1 are healthy, and that is no quorum",
+        ),
+        (cleaning, "CleaningUp", "what c-2 left behind is being removed"),
+        (stopping, "StoppingPod", "c-1's pod is being stopped: it has ended and will not run again"),
+    ];
+    for (observed, reason, message) in cases {
+        assert_eq!(said(&report(&observed), "Progressing"), ("True", reason, message));
+    }
+}
+
+#[test]
+fn what_can_never_go_on_by_itself_is_no_progress() {
+    let mut refused = new_cluster(2);
+    for (ordinal, cluster_id) in [(0, 1), (1, 2)] {
+        let identity = Some(crate::observed::Identity { member_id: 7, cluster_id });
+        refused.claims.insert(ordinal, Claim { identity, ..Claim::default() });
+    }
+    let wrong = Observed { cluster_id: Some(0xbad), ..cluster_of(3) };
+    for (observed, reason) in [(refused, "Refused"), (wrong, "WrongCluster")] {
+        let status = report(&observed);
+        assert_eq!((said(&status, "Progressing").0, said(&status, "Progressing").1), ("False", reason));
+    }
+}
+
+#[test]
+fn nothing_new_is_the_same_status() {
+    for observed in [cluster_of(3), new_cluster(3), Observed { replicas: 5, ..cluster_of(3) }] {
+        let before = report(&observed);
+        assert_eq!(report_after(&observed, &before, 2), before);
+    }
+}
+
+#[test]
+fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
+    let mut observed = cluster_of(3);
+    let before = report_after(&observed, &EtcdClusterStatus::default(), 1);
+    observed.fall_silent(1);
+    let after = report_after(&observed, &before, 2);
+    assert_eq!(condition(&after, "Available").last_transition_time, at(1), "still available, with other words");
+    assert_eq!(condition(&after, "Available").message, "2 of 3 voting members answer");
+    assert_eq!(condition(&after, "Degraded").last_transition_time, at(2));
+    observed.answer(1);
+    let again = report_after(&observed, &after, 3);
+    assert_eq!(condition(&again, "Degraded").last_transition_time, at(3));
+    assert_eq!(condition(&again, "Available").last_transition_time, at(1));
+}
+
+#[test]
+fn the_version_is_the_lowest_that_runs_and_the_leader_whom_most_name() {
+    let mut observed = cluster_of(3);
+    observed.lead(2);
+    observed.answers.get_mut(&0).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
+    observed.answers.get_mut(&1).unwrap().as_mut().unwrap().version = "3.10.1".into();
+    observed.answers.get_mut(&2).unwrap().as_mut().unwrap().version = "3.9.4".into();
+    observed.answers.get_mut(&0).unwrap().as_mut().unwrap().version = "3.10.0".into();
+    let status = report(&observed);
+    assert_eq!((status.leader.as_deref(), status.cluster_version.as_deref()), (Some("c-2"), Some("3.9.0")));
+    assert_eq!(status.members[2].role, Some(MemberRole::Leader));
+}
+
+#[test]
+fn a_member_that_somebody_else_added_is_called_by_its_id() {
+    let mut observed = cluster_of(3);
+    let url = "http://10.0.0.9:2380".to_owned();
+    let foreign = Member { id: 0xf, ordinal: None, peer_url: url, started: true, learner: false };
+    observed.membership.as_mut().unwrap().members.push(foreign);
+    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = Some(0xf));
+    let status = report(&observed);
+    assert_eq!((status.members[3].name.as_str(), status.leader.as_deref()), ("f", Some("f")));
+}

@@ -1,0 +1,163 @@
+//! Clusters to decide about, and short ways to change them.
+
+use std::collections::BTreeMap;
+
+use crate::names::Place;
+use crate::observed::{Answer, Birth, Claim, Data, Identity, Member, Membership, Observed, Peer, Pod, Told};
+use crate::plan::{Plan, Step, plan};
+
+pub const CLUSTER_ID: u64 = 0xc1;
+
+pub fn place() -> Place {
+    Place { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
+}
+
+pub fn birth_of(size: u32) -> Birth {
+    Birth { token: "uid-1".into(), size }
+}
+
+pub fn identity_of(ordinal: u32) -> Identity {
+    Identity { member_id: 100 + u64::from(ordinal), cluster_id: CLUSTER_ID }
+}
+
+pub fn kept(ordinal: u32) -> Told {
+    Told { data: Data::Kept, identity: Some(identity_of(ordinal)) }
+}
+
+pub fn fresh(ordinal: u32) -> Told {
+    Told { data: Data::Fresh, identity: Some(identity_of(ordinal)) }
+}
+
+pub fn entry_of(ordinal: u32) -> (String, String) {
+    (place().member_name(ordinal), place().peer_url(ordinal))
+}
+
+/// An EtcdCluster that was created a moment ago.
+pub fn new_cluster(replicas: u32) -> Observed {
+    Observed {
+        place: place(),
+        uid: "uid-1".into(),
+        replicas,
+        durable: true,
+        deleting: false,
+        birth: None,
+        cluster_id: None,
+        peers: BTreeMap::new(),
+        pods: BTreeMap::new(),
+        claims: BTreeMap::new(),
+        answers: BTreeMap::new(),
+        membership: None,
+    }
+}
+
+/// A cluster that is as it should be: born, and everybody well. The member 0 leads.
+pub fn cluster_of(size: u32) -> Observed {
+    let mut observed = Observed {
+        birth: Some(birth_of(size)),
+        cluster_id: Some(CLUSTER_ID),
+        membership: Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() }),
+        ..new_cluster(size)
+    };
+    for ordinal in 0..size {
+        observed.join(ordinal);
+    }
+    observed
+}
+
+pub fn steps_of(observed: &Observed) -> Vec<Step> {
+    plan(observed).steps
+}
+
+/// The word for what a plan waits for.
+pub fn awaited(plan: &Plan) -> &'static str {
+    plan.waiting.as_ref().map_or("", |waiting| waiting.reason)
+}
+
+impl Observed {
+    /// A voter that lacks nothing.
+    pub fn join(&mut self, ordinal: u32) {
+        let identity = Some(identity_of(ordinal));
+        self.peers.insert(ordinal, Peer { identity, started: true, deleting: false });
+        let claim = Claim { deleting: false, birth: self.birth.clone(), identity };
+        if self.durable {
+            self.claims.insert(ordinal, claim);
+        }
+        self.pods.insert(ordinal, Pod { told: Some(kept(ordinal)), serves_clients: true, ..Pod::default() });
+        self.join_etcd(ordinal);
+        self.member_mut(ordinal).started = true;
+        self.answer(ordinal);
+    }
+
+    /// A voter that etcd knows, and nobody else.
+    pub fn join_etcd(&mut self, ordinal: u32) {
+        let member = Member {
+            id: identity_of(ordinal).member_id,
+            ordinal: Some(ordinal),
+            peer_url: place().peer_url(ordinal),
+            started: false,
+            learner: false,
+        };
+        self.membership.as_mut().unwrap().members.push(member);
+    }
+
+    /// A learner that was just added, with its EtcdPeer.
+    pub fn join_as_learner(&mut self, ordinal: u32) {
+        self.join_etcd(ordinal);
+        self.member_mut(ordinal).learner = true;
+        let peer = Peer { identity: Some(identity_of(ordinal)), started: false, deleting: false };
+        self.peers.insert(ordinal, peer);
+    }
+
+    /// A learner that runs and answers.
+    pub fn join_as_running_learner(&mut self, ordinal: u32) {
+        self.join(ordinal);
+        self.member_mut(ordinal).learner = true;
+        self.pods.get_mut(&ordinal).unwrap().serves_clients = false;
+        self.answer(ordinal);
+    }
+
+    pub fn answer(&mut self, ordinal: u32) {
+        let learner = self.member(ordinal).unwrap().learner;
+        let answer = Answer {
+            identity: identity_of(ordinal),
+            leader: Some(identity_of(0).member_id),
+            learner,
+            version: "3.6.16".into(),
+            db_size: 20480,
+            reads: !learner,
+        };
+        self.answers.insert(ordinal, Ok(answer));
+    }
+
+    pub fn fall_silent(&mut self, ordinal: u32) {
+        self.answers.insert(ordinal, Err("timed out".into()));
+    }
+
+    /// Nobody can be asked any more.
+    pub fn lose_quorum(&mut self) {
+        self.membership = None;
+        self.answers.clear();
+    }
+
+    pub fn lead(&mut self, ordinal: u32) {
+        for answer in self.answers.values_mut().flatten() {
+            answer.leader = Some(identity_of(ordinal).member_id);
+        }
+    }
+
+    pub fn leave_etcd(&mut self, ordinal: u32) {
+        self.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(ordinal));
+        self.answers.remove(&ordinal);
+    }
+
+    pub fn member_mut(&mut self, ordinal: u32) -> &mut Member {
+        let members = &mut self.membership.as_mut().unwrap().members;
+        members.iter_mut().find(|member| member.ordinal == Some(ordinal)).unwrap()
+    }
+
+    /// The EtcdCluster was deleted with everything that it owned, and created again: the claims are all that is left.
+    pub fn recreate(&mut self) {
+        let claims = std::mem::take(&mut self.claims);
+        *self = Observed { uid: "uid-2".into(), claims, ..new_cluster(self.replicas) };
+    }
+}
