@@ -55,7 +55,9 @@ fn measure(way: &Way, clusters: usize, round: usize) -> Duration {
     namespace.apply(&manifests.join("\n---\n")).unwrap();
     for name in &names {
         let etcd = Etcd { namespace: &namespace, name: name.clone() };
-        e2e::eventually(&format!("{name} has three voters that answer"), Duration::from_secs(180), || three_answer(&etcd));
+        e2e::eventually(&format!("{name} has three voters that answer"), Duration::from_secs(180), || {
+            three_answer(&etcd)
+        });
     }
     let took = started.elapsed();
     e2e::kubectl(&format!("delete namespace {}", namespace.name));

@@ -5,8 +5,10 @@ use serde_json::json;
 pub fn manifest(name: &str) -> String {
     let labels = json!({"app.kubernetes.io/name": "etcd", "etcd.improbable.io/cluster-name": name});
     let host = |pod: &str| format!("{pod}.{name}.$(NAMESPACE).svc.cluster.local");
-    let members: Vec<String> =
-        (0..3).map(|ordinal| format!("{name}-{ordinal}")).map(|pod| format!("{pod}=http://{}:2380", host(&pod))).collect();
+    let members: Vec<String> = (0..3)
+        .map(|ordinal| format!("{name}-{ordinal}"))
+        .map(|pod| format!("{pod}=http://{}:2380", host(&pod)))
+        .collect();
     let own = host("$(POD)");
     let args = [
         "--name=$(POD)".to_owned(),

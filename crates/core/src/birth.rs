@@ -39,10 +39,27 @@ pub fn stage_of(observed: &Observed) -> Stage {
     if observed.pods.values().any(|pod| pod.deleting) || observed.peers.values().any(|peer| peer.deleting) {
         return Stage::ToWait("members of an earlier cluster of this name are still being deleted");
     }
+    let unknown: Vec<String> = observed
+        .claims
+        .iter()
+        .filter(|(_, claim)| claim.birth.is_none())
+        .map(|(ordinal, _)| observed.place.member_name(*ordinal))
+        .collect();
+    if !unknown.is_empty() {
+        return Stage::Refused(unknown_claims(&unknown));
+    }
     // Volumes without a known member: an earlier birth was never seen to the end. It is repeated with its own token,
     // so that members which did start are met again instead of founded over.
     let unfinished = observed.claims.values().find_map(|claim| claim.birth.clone());
     Stage::ToRecord(unfinished.unwrap_or_else(|| Birth { token: observed.uid.clone(), size: observed.replicas }))
+}
+
+/// Whether they hold data, and whose, nobody can tell: a cluster is not founded over them.
+fn unknown_claims(names: &[String]) -> String {
+    format!(
+        "there are volume claims of this cluster's name that the operator did not make ({}); rename or delete them, or          choose another name for the cluster",
+        names.join(", ")
+    )
 }
 
 fn several_clusters(ids: &[u64]) -> String {

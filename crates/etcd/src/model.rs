@@ -34,7 +34,7 @@ pub struct Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub id: u64,
-    /// Empty until the member has started for the first time.
+    /// Empty until the member has started for the first time, unless it is a founder.
     pub name: String,
     pub peer_urls: Vec<String>,
     pub client_urls: Vec<String>,
@@ -42,9 +42,10 @@ pub struct Member {
 }
 
 impl Member {
-    /// Has it ever started? A member publishes its name when it joins.
+    /// Has it ever started? A member publishes its client URLs when it joins. Its name tells nothing: that of a founder
+    /// is known to the others from the beginning.
     pub fn has_started(&self) -> bool {
-        !self.name.is_empty()
+        !self.client_urls.is_empty()
     }
 }
 

@@ -101,3 +101,37 @@ fn a_version_without_an_image_is_told_in_words() {
     assert_eq!(etcd.condition("Available")["status"], "False");
     assert_eq!(etcd.condition("Progressing")["reason"], "Founding");
 }
+
+/// A founder whose node comes late is still a founder: it starts with no data, and is let in.
+#[test]
+fn a_founder_that_starts_late_is_let_in() {
+    let namespace = Namespace::create("create-late");
+    for node in ["node1", "node2"] {
+        namespace.kubectl(&format!("label node {node} --overwrite create-late=yes"));
+    }
+    namespace.kubectl("label node node3 create-late-");
+    let mut cluster = manifest("c", 3);
+    let term = json!({
+        "labelSelector": {"matchLabels": {"etcd.improbable.io/cluster-name": "c"}},
+        "topologyKey": "kubernetes.io/hostname",
+    });
+    cluster["spec"]["podTemplate"] = json!({
+        "nodeSelector": {"create-late": "yes"},
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    });
+    namespace.apply(&cluster.to_string()).unwrap();
+    let etcd = Etcd { namespace: &namespace, name: "c".to_owned() };
+    e2e::eventually("two founders serve, and the third is missed", std::time::Duration::from_secs(60), || {
+        let (available, degraded) = (etcd.condition("Available"), etcd.condition("Degraded"));
+        let message = degraded["message"].as_str().unwrap_or_default();
+        let told = available["status"] == "True" && message.contains("no node takes its pod");
+        if told { Ok(()) } else { Err(format!("{available} {degraded}")) }
+    });
+    etcd.put("greeting", "hello");
+    namespace.kubectl("label node node3 create-late=yes");
+    etcd.wait_for(3);
+    etcd.assert_voters(3);
+    for node in ["node1", "node2", "node3"] {
+        namespace.kubectl(&format!("label node {node} create-late-"));
+    }
+}

@@ -82,3 +82,18 @@ fn somebody_elses_pod_is_left_alone() {
     });
     assert!(try_kubectl("--namespace repair-foreign exec c-0 -- true").is_ok(), "the other pod still runs");
 }
+
+/// A claim that somebody else made under a member's name may hold anything: no cluster is founded on it.
+#[test]
+fn somebody_elses_claim_is_left_alone() {
+    let namespace = Namespace::create("repair-claim");
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c-0}\n\
+                 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 50Mi}}}\n";
+    namespace.apply(claim).unwrap();
+    namespace.apply(&manifest("c", 1).to_string()).unwrap();
+    eventually("the operator says what is in the way", Duration::from_secs(60), || {
+        let events = namespace.kubectl("get events --field-selector reason=Failed");
+        if events.contains("was not made for this cluster") { Ok(()) } else { Err(events) }
+    });
+    assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "nothing was started");
+}

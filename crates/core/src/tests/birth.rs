@@ -170,3 +170,14 @@ fn a_cluster_without_claims_is_founded_without_claims() {
     assert_eq!(steps.len(), 6);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })));
 }
+
+#[test]
+fn nothing_is_founded_over_claims_that_nobody_knows() {
+    let mut observed = new_cluster(3);
+    observed.claims.insert(1, Default::default());
+    let plan = plan(&observed);
+    assert_eq!(plan.steps, []);
+    assert_eq!(awaited(&plan), "Refused");
+    let name = observed.place.member_name(1);
+    assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
+}

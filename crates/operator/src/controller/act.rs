@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
-use etcd_operator_core::observed::{Identity, Told};
+use etcd_operator_core::observed::{Birth, Identity, Told};
 use etcd_operator_core::plan::{Start, Step};
 use etcd_operator_etcd::{Cause, MemberClient};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -20,7 +20,7 @@ use super::ask::{PATIENCE, list_members};
 use super::events::Events;
 use super::observe::World;
 use super::report;
-use crate::objects::annotations::{ROLE, of_identity, of_told, role};
+use crate::objects::annotations::{ROLE, of_identity, of_told, read_birth, read_identity, role};
 use crate::objects::pod::Settings;
 use crate::objects::{claim, member_labels, peer, pod};
 use crate::words::describe;
@@ -81,13 +81,7 @@ impl<'a> Actor<'a> {
                 self.record_member(*ordinal, *identity, *started).await
             }
             Step::CreateClaim { ordinal, birth, identity } => {
-                let name = self.name(*ordinal);
-                let Some(template) = &self.cluster.spec.storage.volume_claim_template else { return Ok(()) };
-                let claim = claim::claim(self.cluster, template, &name, birth.as_ref(), *identity);
-                if self.create::<PersistentVolumeClaim>(claim).await?.is_some() {
-                    self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await?;
-                }
-                Ok(())
+                self.create_claim(*ordinal, birth.as_ref(), *identity).await
             }
             Step::MarkClaim { ordinal, identity } => {
                 let notes = json!({"metadata": {"annotations": of_identity(Some(*identity))}});
@@ -169,6 +163,28 @@ impl<'a> Actor<'a> {
         }});
         let patched = self.api::<EtcdPeer>().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await;
         patched.map(drop).map_err(|error| api_error(format!("recording who {name} is"), error))
+    }
+
+    async fn create_claim(&self, ordinal: u32, birth: Option<&Birth>, identity: Option<Identity>) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let Some(template) = &self.cluster.spec.storage.volume_claim_template else { return Ok(()) };
+        let claim = claim::claim(self.cluster, template, &name, birth, identity);
+        if self.create::<PersistentVolumeClaim>(claim).await?.is_some() {
+            return self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await;
+        }
+        // There is a claim of this name that the cache doesn't show as ours: repair its labels, if it is.
+        let doing = || format!("reading the volume claim {name}");
+        let found: PersistentVolumeClaim = self.api().get(&name).await.map_err(|error| api_error(doing(), error))?;
+        let notes = found.annotations();
+        let ours = (birth.is_some() && read_birth(notes).as_ref() == birth)
+            || (identity.is_some() && read_identity(notes) == identity);
+        if !ours {
+            return Err(Error::Impossible(format!(
+                "there is a volume claim {name} already that was not made for this cluster; rename or delete it"
+            )));
+        }
+        let labels = member_labels(&self.cluster.name_any(), &name);
+        self.patch::<PersistentVolumeClaim>(&name, json!({"metadata": {"labels": labels}})).await
     }
 
     async fn create_pod(&self, ordinal: u32, start: &Start) -> Result<(), Error> {

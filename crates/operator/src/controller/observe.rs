@@ -7,7 +7,7 @@ use etcd_operator_api::{EtcdCluster, EtcdPeer, parse_id};
 use etcd_operator_core::names::Place;
 use etcd_operator_core::observed::{Birth, Claim, Identity, Observed, Peer as SeenPeer, Pod as SeenPod};
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
 use super::ask::{Endpoints, ask_members};
 use super::caches::{Caches, of_members};
@@ -43,9 +43,9 @@ pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> Wo
             .as_ref()
             .map(|birth| Birth { token: birth.token.clone(), size: u32::try_from(birth.size).unwrap_or_default() }),
         cluster_id: status.cluster_id(),
-        peers: peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer))).collect(),
-        pods: pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod))).collect(),
-        claims: claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim))).collect(),
+        peers: peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &cluster.uid()))).collect(),
+        pods: pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &peers))).collect(),
+        claims: claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, &cluster.uid()))).collect(),
         answers: asked.answers,
         membership: asked.membership,
     };
@@ -55,7 +55,7 @@ pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> Wo
 /// Where a pod's etcd would answer, once it has an address and its etcd has been started.
 fn endpoint(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
-    let runs = status.container_statuses.iter().flatten().any(|container| is_running(container));
+    let runs = status.container_statuses.iter().flatten().any(is_running);
     let address = status.pod_ip.as_ref().filter(|_| runs)?;
     Some(if address.contains(':') { format!("http://[{address}]:2379") } else { format!("http://{address}:2379") })
 }
@@ -64,21 +64,29 @@ fn is_running(container: &ContainerStatus) -> bool {
     container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
-fn see_peer(peer: &EtcdPeer) -> SeenPeer {
+/// Whether an object is going away: it is being deleted, or its owner is gone and it will be. The latter is how what an
+/// earlier EtcdCluster of the same name left looks until Kubernetes has collected it.
+fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
+    let owners = object.owner_references();
+    object.meta().deletion_timestamp.is_some() || owners.iter().any(|owner| !is_owner(&owner.uid))
+}
+
+fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
     let status = peer.status.clone().unwrap_or_default();
     let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
     let identity = id(&status.member_id).zip(id(&status.cluster_id));
     SeenPeer {
         identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
         started: status.started,
-        deleting: peer.metadata.deletion_timestamp.is_some(),
+        deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
     }
 }
 
-fn see_pod(pod: &Pod) -> SeenPod {
+fn see_pod(pod: &Pod, peers: &BTreeMap<u32, Arc<EtcdPeer>>) -> SeenPod {
+    let is_peer = |uid: &str| peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     SeenPod {
-        deleting: pod.metadata.deletion_timestamp.is_some(),
+        deleting: is_going(pod, is_peer),
         finished: phase == "Failed" || phase == "Succeeded",
         told: read_told(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
@@ -86,9 +94,9 @@ fn see_pod(pod: &Pod) -> SeenPod {
     }
 }
 
-fn see_claim(claim: &PersistentVolumeClaim) -> Claim {
+fn see_claim(claim: &PersistentVolumeClaim, cluster: &Option<String>) -> Claim {
     Claim {
-        deleting: claim.metadata.deletion_timestamp.is_some(),
+        deleting: is_going(claim, |uid| Some(uid) == cluster.as_deref()),
         birth: read_birth(claim.annotations()),
         identity: read_identity(claim.annotations()),
     }
