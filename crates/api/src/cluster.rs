@@ -29,6 +29,7 @@ use crate::{rules, schema};
     status = "EtcdClusterStatus",
     validation = rules::name_fits_a_service(),
     validation = rules::name_leaves_room_for_ordinals(),
+    validation = rules::name_is_no_client_service(),
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
@@ -92,7 +93,7 @@ pub struct EtcdClusterSpec {
     /// Choose an odd number: an even one is slower and survives no more. Use 1 only for tests. Change it at any time,
     /// here or with `kubectl scale`; members are added and removed one by one and the data is kept.
     #[serde(default = "default_replicas")]
-    #[x_kube(validation = rules::replicas_are_positive())]
+    #[x_kube(validation = rules::replicas_are_positive(), validation = rules::replicas_are_few())]
     pub replicas: i32,
 
     /// Required. The version of etcd to run, for example `3.6.16`: a semantic version of major version 3, without a

@@ -18,7 +18,12 @@ pub struct Storage {
     /// it the default class of the Kubernetes cluster serves. `accessModes` is `ReadWriteOnce` unless set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::tidy_quantities)]
-    #[x_kube(validation = rules::storage_size_is_given(), validation = rules::storage_size_is_a_quantity())]
+    #[x_kube(
+        validation = rules::storage_size_is_given(),
+        validation = rules::storage_size_is_a_quantity(),
+        validation = rules::volumes_are_file_systems(),
+        validation = rules::volumes_are_not_shared()
+    )]
     pub volume_claim_template: Option<PersistentVolumeClaimSpec>,
 
     /// For tests only: keeps the data in the pod, without a volume of its own. A member loses its data whenever its pod

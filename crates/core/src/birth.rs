@@ -27,7 +27,9 @@ pub fn stage_of(observed: &Observed) -> Stage {
     if observed.claims.values().any(|claim| claim.deleting) {
         return Stage::ToWait("volume claims of an earlier cluster of this name are still being deleted");
     }
-    let mut earlier: Vec<u64> = observed.claims.values().filter_map(|claim| Some(claim.identity?.cluster_id)).collect();
+    let claimed = observed.claims.values().filter_map(|claim| claim.identity);
+    let recorded = observed.peers.values().filter(|peer| !peer.deleting).filter_map(|peer| peer.identity);
+    let mut earlier: Vec<u64> = claimed.chain(recorded).map(|identity| identity.cluster_id).collect();
     earlier.sort_unstable();
     earlier.dedup();
     match earlier[..] {

@@ -67,7 +67,7 @@ fn is_unmarked_founders(claim: &Claim, birth: &Birth) -> bool {
 
 /// How a cluster was born. One that was recreated has it only from the claims of its first life.
 fn birth_of(observed: &Observed, cluster_id: u64) -> Option<Birth> {
-    let of_this = |claim: &&Claim| claim.identity.is_some_and(|identity| identity.cluster_id == cluster_id);
+    let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
     let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.birth.clone());
     observed.birth.clone().or_else(noted)
 }
@@ -84,7 +84,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let peer = observed.peers.get(&ordinal);
     let recorded = peer.filter(|peer| peer.identity == Some(identity));
     // A claim that was made for a learner may have been taken for proof that it ran. The membership knows better.
-    let started = member.started;
+    // One that answers has started too, even if the others have not heard of it yet.
+    let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
+    let started = member.started || answers;
     if peer.is_none() {
         steps.push(Step::CreatePeer { ordinal, founding: false });
     }
@@ -109,6 +111,11 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         Some(pod) if pod.deleting => {}
         Some(pod) if is_of_another(pod.told, identity) => {
             let why = "it belongs to a member that was removed".to_owned();
+            steps.push(Step::DeletePod { ordinal, why });
+        }
+        // It waits for data that never was, and knows a list of members that may be an old one.
+        Some(pod) if !started && pod.told.is_some_and(|told| told.data == Data::Kept) => {
+            let why = "its member has never run, and must start as a new one".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
         Some(pod) if !pod.finished => {
@@ -164,6 +171,7 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
 fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
     match observed.pods.get(&ordinal) {
         None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
+        None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
         None => Some(Step::CreatePod { ordinal, start }),
         Some(pod) if pod.finished && !pod.deleting => {
             Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })

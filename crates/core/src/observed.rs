@@ -1,6 +1,6 @@
 //! What was observed of a cluster before anything is decided: plain data, free of Kubernetes and of etcd's protocol.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::format_id;
 
@@ -22,6 +22,8 @@ pub struct Observed {
     pub birth: Option<Birth>,
     /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<u64>,
+    /// The members that were made from another spec than the one that the user wants now.
+    pub outdated: BTreeSet<u32>,
     pub peers: BTreeMap<u32, Peer>,
     pub pods: BTreeMap<u32, Pod>,
     pub claims: BTreeMap<u32, Claim>,

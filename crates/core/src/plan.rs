@@ -93,6 +93,17 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Whether it passes within seconds by itself. What does not is looked at less often.
+    pub fn is_short(&self) -> bool {
+        ["Founding", "LearnerStarting", "LearnerCatchingUp", "OldPodGoing", "OldPeerGoing", "EarlierLifeGoing"]
+            .contains(&self.reason)
+    }
+
+    /// Whether it needs a person's attention.
+    pub fn is_trouble(&self) -> bool {
+        ["Refused", "WrongCluster", "QuorumAtRisk", "NoQuorum", "ForeignLearner", "NoHeir"].contains(&self.reason)
+    }
+
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Waiting { reason, message: message.into() }
     }

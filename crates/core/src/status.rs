@@ -65,6 +65,14 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
         }
         (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
         (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
+        (None, None) if !observed.outdated.is_empty() => {
+            let names: Vec<String> = observed.outdated.iter().map(|it| observed.place.member_name(*it)).collect();
+            let message = format!(
+                "the spec has changed since these members were made, and they keep the old one for now: {}",
+                names.join(", ")
+            );
+            Statement::no("Progressing", "ChangeNotCarriedOut", message)
+        }
         (None, None) => Statement::no("Progressing", "AsAskedFor", "the cluster is as its spec asks for"),
     }
 }
@@ -142,10 +150,10 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMem
     };
     let mut sorted: Vec<&Member> = membership.members.iter().collect();
     sorted.sort_by_key(|member| (member.ordinal.unwrap_or(u32::MAX), member.id));
-    sorted.into_iter().map(|member| report_member(observed, member)).collect()
+    sorted.into_iter().map(|member| report_member(observed, member, previous)).collect()
 }
 
-fn report_member(observed: &Observed, member: &Member) -> ReportedMember {
+fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterStatus) -> ReportedMember {
     let answer =
         member.ordinal.and_then(|ordinal| observed.answers.get(&ordinal)).and_then(|answer| answer.as_ref().ok());
     let role = match member {
@@ -153,13 +161,24 @@ fn report_member(observed: &Observed, member: &Member) -> ReportedMember {
         _ if observed.leader() == Some(member.id) => MemberRole::Leader,
         _ => MemberRole::Voter,
     };
+    let name = observed.name_of(member);
+    let reported_size = previous.member(&name).and_then(|member| member.db_size);
     ReportedMember {
-        name: observed.name_of(member),
+        name,
         id: format_id(member.id),
         role: Some(role),
         version: answer.map(|answer| answer.version.clone()),
         healthy: Some(observed.is_healthy(member)),
-        db_size: answer.map(|answer| answer.db_size),
+        db_size: answer.map(|answer| size_to_report(answer.db_size, reported_size)),
+    }
+}
+
+/// The size of a database that is written to changes all the time. It is worth a new status when it has changed by a
+/// tenth, and by a mebibyte.
+fn size_to_report(now: i64, reported: Option<i64>) -> i64 {
+    match reported {
+        Some(reported) if (now - reported).abs() < (reported / 10).max(1 << 20) => reported,
+        _ => now,
     }
 }
 

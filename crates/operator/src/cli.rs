@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use etcd_operator_api::PullPolicy;
 
 /// Runs etcd clusters on Kubernetes.
 #[derive(Debug, Parser)]
@@ -80,6 +81,10 @@ pub struct RunOptions {
     #[arg(long, env = "ETCD_OPERATOR_ETCD_REPOSITORY", default_value = "quay.io/coreos/etcd")]
     pub etcd_repository: String,
 
+    /// When nodes pull images, for clusters that don't say: Always, IfNotPresent or Never. Kubernetes' default unless set.
+    #[arg(long, env = "ETCD_OPERATOR_IMAGE_PULL_POLICY", value_parser = parse_pull_policy)]
+    pub image_pull_policy: Option<PullPolicy>,
+
     /// The image that holds this program, for the init container of members. That of the operator's own pod unless set.
     #[arg(long, env = "ETCD_OPERATOR_AGENT_IMAGE")]
     pub agent_image: Option<String>,
@@ -100,6 +105,12 @@ pub struct CrdsOptions {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+fn parse_pull_policy(text: &str) -> Result<PullPolicy, String> {
+    let known = [PullPolicy::Always, PullPolicy::IfNotPresent, PullPolicy::Never];
+    let found = known.into_iter().find(|policy| policy.as_str() == text);
+    found.ok_or_else(|| "not a pull policy; it is one of Always, IfNotPresent and Never".to_owned())
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {

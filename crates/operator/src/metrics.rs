@@ -21,8 +21,9 @@ pub struct Metrics {
     pub clusters: Gauge,
     /// How many members each cluster has, by state.
     members: Family<MemberLabels, Gauge>,
-    /// How many reconciles are under way.
+    /// How many reconciles are under way, and how many wait for their turn.
     pub active: Gauge,
+    pub queued: Gauge,
     reconciles: Family<ReconcileLabels, Counter>,
     reconcile_durations: Family<ControllerLabels, Histogram>,
 }
@@ -56,6 +57,7 @@ impl Metrics {
             clusters: Gauge::default(),
             members: Family::default(),
             active: Gauge::default(),
+            queued: Gauge::default(),
             reconciles: Family::default(),
             // From 1 ms to a little over the deadline of a reconcile.
             reconcile_durations: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 9))),
@@ -75,6 +77,7 @@ impl Metrics {
         registry.register("etcd_operator_clusters", "The number of EtcdClusters", self.clusters.clone());
         registry.register("etcd_operator_members", "The members of a cluster, by state", self.members.clone());
         registry.register("etcd_operator_reconciles_active", "The reconciles under way", self.active.clone());
+        registry.register("etcd_operator_reconciles_queued", "The reconciles that wait", self.queued.clone());
         registry.register(
             "etcd_operator_reconcile",
             "How often an object was compared with the state of the world and acted upon",
@@ -88,18 +91,25 @@ impl Metrics {
         self
     }
 
-    /// Counts the members of a cluster as etcd lists them. What can't be asked now stays as it was.
+    /// Counts the members of a cluster as etcd lists them. If it can't be asked, none of them is healthy.
     pub fn record_members(&self, observed: &Observed) {
-        let Some(membership) = &observed.membership else { return };
+        let place = &observed.place;
+        let set = |state, count: usize| {
+            self.members.get_or_create(&labels_of(&place.namespace, &place.cluster, state)).set(count as i64);
+        };
+        let Some(membership) = &observed.membership else {
+            for (state, count) in [("healthy", 0), ("unhealthy", observed.peers.len()), ("learner", 0)] {
+                set(state, count);
+            }
+            return;
+        };
         for state in MEMBER_STATES {
             let is_in_state = |member: &&Member| match state {
                 "learner" => member.learner,
                 "healthy" => !member.learner && observed.is_healthy(member),
                 _ => !member.learner && !observed.is_healthy(member),
             };
-            let count = membership.members.iter().filter(is_in_state).count();
-            let place = &observed.place;
-            self.members.get_or_create(&labels_of(&place.namespace, &place.cluster, state)).set(count as i64);
+            set(state, membership.members.iter().filter(is_in_state).count());
         }
     }
 

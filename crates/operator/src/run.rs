@@ -34,6 +34,7 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     let settings = Settings {
         agent_image: surroundings::agent_image(&client, options.agent_image).await?,
         etcd_repository: options.etcd_repository,
+        pull_policy: options.image_pull_policy,
     };
     let domain = surroundings::cluster_domain(options.cluster_domain);
     info!(agent_image = settings.agent_image, domain, "found out where it runs");

@@ -6,6 +6,8 @@ use kube::{Api, Client};
 
 use crate::leader;
 
+/// What the operator's own container is called in its Deployment. Others may have been put beside it.
+const CONTAINER: &str = "etcd-operator";
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
 /// The image for the init container of members: the one that was given, or that of the operator's own pod.
@@ -20,8 +22,9 @@ pub async fn agent_image(client: &Client, given: Option<String>) -> anyhow::Resu
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let pod = pods.get(&name).await.with_context(|| format!("reading the operator's own pod {namespace}/{name}"))?;
     let containers = pod.spec.map(|spec| spec.containers).unwrap_or_default();
-    let image = containers.into_iter().find_map(|container| container.image);
-    image.with_context(|| format!("the operator's own pod {namespace}/{name} names no image"))
+    let own = containers.into_iter().find(|container| container.name == CONTAINER);
+    let image = own.and_then(|container| container.image);
+    image.with_context(|| format!("the operator's own pod {namespace}/{name} has no container {CONTAINER}"))
 }
 
 /// The DNS domain of the Kubernetes cluster: the one that was given, or the one in which a pod looks up services.

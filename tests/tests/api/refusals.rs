@@ -36,6 +36,10 @@ fn what_cannot_work_is_refused_with_a_sentence_that_names_the_field() {
         ),
         (both_affinities, "spec.affinity and spec.podTemplate.affinity mean the same"),
         (with("metadata/name", json!("1st")), "metadata.name must consist of"),
+        (with("spec/replicas", json!(100)), "spec.replicas must be at most 99"),
+        (with("metadata/name", json!("c-client")), "metadata.name must not end with -client"),
+        (with("spec/storage/volumeClaimTemplate/volumeMode", json!("Block")), "volumeMode must be Filesystem"),
+        (with("spec/storage/volumeClaimTemplate/volumeName", json!("v")), "volumeName cannot be set"),
         (with("metadata/name", json!("a".repeat(51))), "metadata.name must have at most 50 characters"),
         (with("spec/replica", json!(3)), "unknown field"),
     ];

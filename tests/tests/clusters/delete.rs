@@ -96,3 +96,19 @@ fn volumes_go_with_the_cluster_if_the_user_says_so() {
     delete(&etcd);
     eventually("the claims are gone", Duration::from_secs(60), || is(etcd.names_of("pvc"), Vec::new()));
 }
+
+/// What the user wants gone goes, even if a cluster of the same name is created before it is.
+#[test]
+fn volumes_that_are_going_are_not_taken_up_again() {
+    let namespace = Namespace::create("delete-at-once");
+    let mut cluster = manifest("c", 3);
+    cluster["spec"]["deletionPolicy"] = json!("DeleteVolumes");
+    let etcd = Etcd::create(&namespace, &cluster);
+    etcd.put("greeting", "hello");
+    let id = etcd.status()["clusterID"].clone();
+    namespace.kubectl("delete etcdcluster c --wait=false");
+    let again = Etcd::create(&namespace, &cluster);
+    assert_ne!(again.status()["clusterID"], id, "it is another cluster");
+    assert_eq!(again.value("greeting"), None, "and has none of the data");
+    again.assert_voters(3);
+}

@@ -30,12 +30,16 @@ fn objects_that_are_deleted_or_changed_by_hand_are_repaired() {
 
     namespace.kubectl("label pod c-0 etcd.improbable.io/cluster-name-");
     namespace.kubectl("label pvc c-1 etcd.improbable.io/peer-name-");
+    namespace.kubectl("label pvc c-2 app.kubernetes.io/name- etcd.improbable.io/cluster-name-");
     eventually("the labels are back", soon, || {
         let label =
             |object: &str, name: &str| namespace.get(object)["metadata"]["labels"][name].as_str().map(str::to_owned);
-        let labels =
-            (label("pod c-0", "etcd.improbable.io/cluster-name"), label("pvc c-1", "etcd.improbable.io/peer-name"));
-        is(labels, (Some("c".to_owned()), Some("c-1".to_owned())))
+        let labels = [
+            label("pod c-0", "etcd.improbable.io/cluster-name"),
+            label("pvc c-1", "etcd.improbable.io/peer-name"),
+            label("pvc c-2", "etcd.improbable.io/cluster-name"),
+        ];
+        is(labels, ["c", "c-1", "c"].map(|value| Some(value.to_owned())))
     });
 
     namespace.kubectl("delete etcdpeer c-2");
@@ -96,4 +100,30 @@ fn somebody_elses_claim_is_left_alone() {
         if events.contains("was not made for this cluster") { Ok(()) } else { Err(events) }
     });
     assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "nothing was started");
+}
+
+/// A Service that somebody else made under the cluster's name is not taken over, and the members run nevertheless.
+#[test]
+fn somebody_elses_service_is_left_alone() {
+    let namespace = Namespace::create("repair-service");
+    namespace.kubectl("create service clusterip c-client --tcp=80:80");
+    Etcd::create(&namespace, &manifest("c", 1));
+    eventually("the operator says what is in the way", Duration::from_secs(60), || {
+        let events = namespace.kubectl("get events --field-selector reason=Failed");
+        if events.contains("Service c-client already that belongs to somebody else") { Ok(()) } else { Err(events) }
+    });
+    assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "it is as it was");
+}
+
+/// Until changes are rolled out, the status does not pretend that they were.
+#[test]
+fn a_change_that_is_not_carried_out_is_told() {
+    let namespace = Namespace::create("repair-change");
+    let etcd = Etcd::create(&namespace, &manifest("c", 1));
+    let mut changed = manifest("c", 1);
+    changed["spec"]["etcd"] = serde_json::json!({"snapshotCount": 5000});
+    namespace.apply(&changed.to_string()).unwrap();
+    eventually("the status says so", Duration::from_secs(30), || {
+        is(etcd.condition("Progressing")["reason"].as_str().map(str::to_owned), Some("ChangeNotCarriedOut".to_owned()))
+    });
 }

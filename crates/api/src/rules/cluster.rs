@@ -42,6 +42,20 @@ pub fn version_is_major_three() -> Rule {
         .message("spec.version must be a version of etcd 3, the only one supported; choose one such as 3.6.16")
 }
 
+/// The client Service of a cluster `c` is `c-client`, which would be the headless one of a cluster of that name.
+pub fn name_is_no_client_service() -> Rule {
+    Rule::new("!self.metadata.name.endsWith('-client')")
+        .message("metadata.name must not end with -client, which the Services for clients do; choose another name")
+        .field_path(".metadata.name")
+}
+
+/// Far more than anybody runs: a slip of the finger should not start a thousand pods.
+pub fn replicas_are_few() -> Rule {
+    Rule::new("self <= 99").message(
+        "spec.replicas must be at most 99; etcd is at its best with 3 or 5 members, and each further one makes writes slower",
+    )
+}
+
 pub fn replicas_are_positive() -> Rule {
     Rule::new("self >= 1").message(
         "spec.replicas must be at least 1; to stop a cluster and keep its data, delete the EtcdCluster: its volumes stay \

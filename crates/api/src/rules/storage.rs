@@ -32,6 +32,22 @@ pub fn storage_has_one_kind() -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
+pub fn volumes_are_file_systems() -> Rule {
+    Rule::new("!has(self.volumeMode) || self.volumeMode == 'Filesystem'")
+        .message("spec.storage.volumeClaimTemplate.volumeMode must be Filesystem, because etcd writes files; remove it")
+        .field_path(".volumeMode")
+}
+
+pub fn volumes_are_not_shared() -> Rule {
+    Rule::new("!has(self.volumeName)")
+        .message(
+            "spec.storage.volumeClaimTemplate.volumeName cannot be set, because each member needs a volume of its own; \
+             remove it",
+        )
+        .field_path(".volumeName")
+        .reason(Reason::FieldValueForbidden)
+}
+
 pub fn size_limit_is_a_quantity() -> Rule {
     Rule::new("isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))")
         .message("spec.storage.ephemeral.sizeLimit must be a size greater than zero; write it like 1Gi or 500Mi")

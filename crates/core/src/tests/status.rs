@@ -261,3 +261,26 @@ fn a_member_that_somebody_else_added_is_called_by_its_id() {
     let status = report(&observed);
     assert_eq!((status.members[3].name.as_str(), status.leader.as_deref()), ("f", Some("f")));
 }
+
+#[test]
+fn a_database_that_grows_a_little_is_no_news() {
+    let mut observed = cluster_of(1);
+    let report = |observed: &Observed, previous: &EtcdClusterStatus| {
+        let status = status_to_report(observed, &plan(observed), previous, Some(1), &at(100));
+        (status.members[0].db_size, status)
+    };
+    let size = |observed: &mut Observed, bytes: i64| {
+        if let Some(Ok(answer)) = observed.answers.get_mut(&0) {
+            answer.db_size = bytes;
+        }
+    };
+    size(&mut observed, 100 << 20);
+    let (first, status) = report(&observed, &EtcdClusterStatus::default());
+    assert_eq!(first, Some(100 << 20));
+    size(&mut observed, 109 << 20);
+    assert_eq!(report(&observed, &status).0, Some(100 << 20));
+    size(&mut observed, 111 << 20);
+    assert_eq!(report(&observed, &status).0, Some(111 << 20));
+    size(&mut observed, 20 << 20);
+    assert_eq!(report(&observed, &status).0, Some(20 << 20), "after a defragmentation");
+}

@@ -42,6 +42,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         deleting: false,
         birth: None,
         cluster_id: None,
+        outdated: Default::default(),
         peers: BTreeMap::new(),
         pods: BTreeMap::new(),
         claims: BTreeMap::new(),

@@ -80,6 +80,7 @@ impl World {
             deleting: false,
             birth: self.birth.clone(),
             cluster_id: self.cluster_id,
+            outdated: Default::default(),
             peers: self.peers.clone(),
             pods: self.pods.iter().map(|(ordinal, process)| (*ordinal, process.see())).collect(),
             claims: self.claims.iter().map(|(ordinal, volume)| (*ordinal, volume.claim.clone())).collect(),

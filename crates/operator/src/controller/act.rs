@@ -189,6 +189,9 @@ impl<'a> Actor<'a> {
 
     async fn create_pod(&self, ordinal: u32, start: &Start) -> Result<(), Error> {
         let name = self.name(ordinal);
+        if start.founding.is_some() {
+            self.confirm_unborn().await?;
+        }
         let peer = self.made.get(&ordinal).or_else(|| self.world.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, self.settings);
@@ -278,6 +281,18 @@ impl<'a> Actor<'a> {
             .await
     }
 
+    /// Reads the EtcdCluster from the API server itself: a cluster that was born meanwhile is not founded again.
+    async fn confirm_unborn(&self) -> Result<(), Error> {
+        let doing = "reading whether the cluster is born";
+        let now: Option<EtcdCluster> =
+            self.api().get_opt(&self.cluster.name_any()).await.map_err(|error| api_error(doing, error))?;
+        let unborn = now.is_some_and(|now| {
+            let is_same = now.uid() == self.cluster.uid() && now.metadata.deletion_timestamp.is_none();
+            is_same && now.status.is_none_or(|status| status.cluster_id.is_none())
+        });
+        if unborn { Ok(()) } else { Err(Error::OutOfDate("the cluster is born or gone".into())) }
+    }
+
     /// Reads the EtcdCluster from the API server itself: what it asks for must be what the plan was made for.
     async fn confirm_wishes(&self) -> Result<(), Error> {
         let doing = "reading the EtcdCluster once more";
@@ -294,7 +309,11 @@ impl<'a> Actor<'a> {
     async fn live_members(&self) -> Result<Vec<etcd_operator_core::observed::Member>, Error> {
         let url = self.voters().next().map(|(_, url)| url).ok_or_else(nobody_to_ask)?;
         let listed = list_members(url, &self.world.observed.place).await;
-        Ok(listed.map_err(|error| etcd_error("listing the members once more".to_owned(), error))?.members)
+        let listed = listed.map_err(|error| etcd_error("listing the members once more".to_owned(), error))?;
+        if Some(listed.cluster_id) != self.world.observed.cluster_id {
+            return Err(Error::OutOfDate("another etcd cluster answers".into()));
+        }
+        Ok(listed.members)
     }
 
     /// The members that answer reads which need a quorum, and where.
@@ -359,6 +378,8 @@ impl<'a> Actor<'a> {
         match self.api::<K>().delete(name, &parameters).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(()),
+            // Another object has this name by now.
+            Err(kube::Error::Api(answer)) if answer.code == 409 => Err(Error::OutOfDate(format!("{name} has changed"))),
             Err(error) => Err(api_error(format!("deleting the {} {name}", K::kind(&())), error)),
         }
     }
@@ -373,7 +394,7 @@ fn nobody_to_ask() -> Error {
     Error::OutOfDate("no member answers any more".into())
 }
 
-fn api_error(doing: impl Into<String>, error: kube::Error) -> Error {
+pub fn api_error(doing: impl Into<String>, error: kube::Error) -> Error {
     Error::Api { doing: doing.into(), source: Box::new(error) }
 }
 

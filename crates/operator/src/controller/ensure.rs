@@ -1,44 +1,58 @@
 //! What every cluster has, whatever it is doing: its Services, its PodDisruptionBudget, and the labels and owners of its
-//! claims. Whoever changes or deletes them finds them repaired.
+//! claims. Whoever changes or deletes them finds them repaired. What belongs to somebody else is left alone.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use etcd_operator_api::EtcdCluster;
-use etcd_operator_core::observed::{Membership, Observed};
+use etcd_operator_api::{EtcdCluster, MemberRole, labels};
+use etcd_operator_core::observed::Membership;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::act::{Error, api_error};
 use super::caches::Caches;
 use super::events::Events;
 use super::observe::World;
 use super::report::FIELD_MANAGER;
 use super::watch::Cache;
+use crate::objects::annotations::read_identity;
 use crate::objects::claim::claim_metadata;
 use crate::objects::services::{client_service, disruption_budget, headless_service};
 
-/// What was applied last, and which version of the object came of it. As long as the cache shows that version, nobody
-/// has changed it and there is nothing to do.
+/// What was applied last for each cluster and object, and which version of the object came of it. As long as the cache
+/// shows that version, nobody has changed it and there is nothing to do.
 #[derive(Default)]
-pub struct Applied(Mutex<HashMap<String, (u64, String)>>);
+pub struct Applied(Mutex<HashMap<Key, (u64, String)>>);
+
+/// Namespace and name of the cluster, kind and name of the object.
+type Key = (String, String, String, String);
 
 impl Applied {
-    fn is_current(&self, key: &str, wanted: u64, seen: Option<&str>) -> bool {
-        let applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        applied.get(key).is_some_and(|(hash, version)| *hash == wanted && Some(version.as_str()) == seen)
+    fn is_current(&self, key: &Key, wanted: u64, seen: Option<&str>) -> bool {
+        self.all().get(key).is_some_and(|(hash, version)| *hash == wanted && Some(version.as_str()) == seen)
     }
 
-    fn remember(&self, key: String, wanted: u64, version: Option<String>) {
-        let mut applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        applied.insert(key, (wanted, version.unwrap_or_default()));
+    fn remember(&self, key: Key, wanted: u64, version: Option<String>) {
+        self.all().insert(key, (wanted, version.unwrap_or_default()));
+    }
+
+    /// Forgets a cluster that is gone.
+    pub fn forget(&self, namespace: &str, cluster: &str) {
+        self.all().retain(|(in_namespace, of, ..), _| in_namespace != namespace || of != cluster);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, (u64, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,43 +65,96 @@ pub struct Ensure<'a> {
 }
 
 impl Ensure<'_> {
-    pub async fn everything(&self, world: &World) -> kube::Result<()> {
+    pub async fn everything(&self, world: &World) -> Result<(), Error> {
         self.apply::<Service>(&self.caches.services, headless_service(self.cluster)).await?;
         self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
-        let budget = disruption_budget(self.cluster, voters(&world.observed));
+        let budget = disruption_budget(self.cluster, self.voters(world));
         self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
-        for claim in world.claims.values() {
-            self.claim(claim).await?;
+        for (ordinal, claim) in &world.claims {
+            if self.is_ours(world, *ordinal) {
+                self.repair_claim(claim).await?;
+            }
         }
-        Ok(())
+        self.find_lost_claims(world).await
     }
 
-    async fn apply<K>(&self, cache: &Cache<K>, wanted: Value) -> kube::Result<()>
+    fn api<K>(&self) -> Api<K>
     where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        let namespace = self.cluster.namespace().unwrap_or_default();
+        Api::namespaced(self.client.clone(), &self.cluster.namespace().unwrap_or_default())
+    }
+
+    /// Makes an object what it should be. One of that name that somebody else made is not taken over.
+    async fn apply<K>(&self, cache: &Cache<K>, wanted: Value) -> Result<(), Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let (kind, namespace) = (K::kind(&()), self.cluster.namespace().unwrap_or_default());
         let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let key = format!("{} {namespace}/{name}", K::kind(&()));
+        let key = (namespace.clone(), self.cluster.name_any(), kind.to_string(), name.clone());
         let hash = hash_of(&wanted);
         let seen = cache.objects.get(&ObjectRef::new(&name).within(&namespace));
         let version = seen.as_ref().and_then(|object| object.resource_version());
         if self.applied.is_current(&key, hash, version.as_deref()) {
             return Ok(());
         }
-        let api: Api<K> = Api::namespaced(self.client.clone(), &namespace);
-        let applied = api.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(wanted)).await?;
-        if seen.is_none() {
-            let kind = K::kind(&());
-            self.events
-                .done(self.cluster, &format!("{kind}Created"), &name, format!("Created the {kind} {name}"))
-                .await;
-        }
-        self.applied.remember(key, hash, applied.resource_version());
+        let failed = |error| api_error(format!("applying the {kind} {name}"), error);
+        let created = if seen.is_none() { self.create::<K>(&wanted).await.map_err(failed)? } else { None };
+        let made = match created {
+            Some(made) => {
+                self.events
+                    .done(self.cluster, &format!("{kind}Created"), &name, format!("Created the {kind} {name}"))
+                    .await;
+                made
+            }
+            None => {
+                let found = self.api::<K>().get(&name).await.map_err(failed)?;
+                if !self.belongs_to_cluster(&found) {
+                    return Err(Error::Impossible(format!(
+                        "there is a {kind} {name} already that belongs to somebody else"
+                    )));
+                }
+                let parameters = PatchParams::apply(FIELD_MANAGER).force();
+                self.api::<K>().patch(&name, &parameters, &Patch::Apply(wanted)).await.map_err(failed)?
+            }
+        };
+        self.applied.remember(key, hash, made.resource_version());
         Ok(())
     }
 
-    async fn claim(&self, claim: &PersistentVolumeClaim) -> kube::Result<()> {
+    /// Creates an object. None if there is one of that name.
+    async fn create<K>(&self, wanted: &Value) -> kube::Result<Option<K>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(wanted.clone()).map_err(kube::Error::SerdeError)?;
+        let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match self.api::<K>().create(&parameters, &object).await {
+            Ok(made) => Ok(Some(made)),
+            Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn belongs_to_cluster<K: Resource>(&self, object: &K) -> bool {
+        let owners = object.owner_references();
+        let labelled = object.labels().get(labels::CLUSTER_NAME) == Some(&self.cluster.name_any());
+        owners.iter().any(|owner| Some(&owner.uid) == self.cluster.uid().as_ref()) || (owners.is_empty() && labelled)
+    }
+
+    /// Whether a claim is this cluster's own. What an earlier cluster of this name left, or somebody else made, is not:
+    /// its owner decides what becomes of it.
+    fn is_ours(&self, world: &World, ordinal: u32) -> bool {
+        let observed = &world.observed;
+        observed.claims.get(&ordinal).is_some_and(|claim| {
+            let born_here = claim.birth.is_some() && claim.birth == observed.birth;
+            let is_member = claim.identity.is_some_and(|identity| Some(identity.cluster_id) == observed.cluster_id);
+            !claim.deleting && (born_here || is_member)
+        })
+    }
+
+    async fn repair_claim(&self, claim: &PersistentVolumeClaim) -> Result<(), Error> {
         let wanted = claim_metadata(self.cluster, &claim.name_any());
         let owners = json!(claim.owner_references());
         let labelled = wanted["labels"].as_object().is_some_and(|labels| {
@@ -97,20 +164,41 @@ impl Ensure<'_> {
             return Ok(());
         }
         let patch = json!({"metadata": {"labels": wanted["labels"], "ownerReferences": wanted["ownerReferences"]}});
-        let claims: Api<PersistentVolumeClaim> =
-            Api::namespaced(self.client.clone(), &self.cluster.namespace().unwrap_or_default());
-        claims.patch(&claim.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+        let name = claim.name_any();
+        let patched =
+            self.api::<PersistentVolumeClaim>().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(drop).map_err(|error| api_error(format!("repairing the volume claim {name}"), error))
+    }
+
+    /// A claim that lost its labels is seen no more, and its member would be taken for one without data. It is looked for
+    /// by its name.
+    async fn find_lost_claims(&self, world: &World) -> Result<(), Error> {
+        let observed = &world.observed;
+        let lost = observed.peers.iter().filter(|(ordinal, _)| !observed.claims.contains_key(ordinal));
+        for (ordinal, peer) in lost.filter(|(_, peer)| observed.durable && peer.started) {
+            let name = observed.place.member_name(*ordinal);
+            let found = self.api::<PersistentVolumeClaim>().get_opt(&name).await;
+            let found = found.map_err(|error| api_error(format!("looking for the volume claim {name}"), error))?;
+            if let Some(claim) = found.filter(|claim| read_identity(claim.annotations()) == peer.identity) {
+                self.repair_claim(&claim).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many members vote. If etcd can't be asked: as many as did, or as many as there should be.
+    fn voters(&self, world: &World) -> usize {
+        let voting = world.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
+        voting.unwrap_or_else(|| {
+            let known = self.cluster.status.iter().flat_map(|status| &status.members);
+            let known = known.filter(|member| member.role != Some(MemberRole::Learner)).count();
+            known.max(world.observed.replicas as usize)
+        })
     }
 }
 
 fn owner_uids(owners: &Value) -> Vec<&str> {
     owners.as_array().into_iter().flatten().filter_map(|owner| owner["uid"].as_str()).collect()
-}
-
-/// How many members vote, or will when the cluster is as it should be.
-fn voters(observed: &Observed) -> usize {
-    let voting = observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
-    voting.unwrap_or(observed.replicas as usize)
 }
 
 fn hash_of(value: &Value) -> u64 {

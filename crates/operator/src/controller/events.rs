@@ -1,6 +1,7 @@
 //! What the operator tells about a cluster in events, for `kubectl describe`.
 
 use etcd_operator_api::EtcdCluster;
+use etcd_operator_core::plan::Waiting;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
@@ -15,25 +16,41 @@ impl Events {
 
     /// Says that something was done to an object of the cluster.
     pub async fn done(&self, cluster: &EtcdCluster, reason: &str, about: &str, note: String) {
-        self.publish(cluster, EventType::Normal, reason, about, note).await;
+        self.publish(cluster, EventType::Normal, reason, reason, about, note).await;
     }
 
-    /// Says that something can't be done, or not yet, and why.
-    pub async fn warn(&self, cluster: &EtcdCluster, reason: &str, note: String) {
-        self.publish(cluster, EventType::Warning, reason, &cluster.name_any(), note).await;
+    /// Says what is waited for.
+    pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
+        let type_ = if waiting.is_trouble() { EventType::Warning } else { EventType::Normal };
+        self.publish(cluster, type_, waiting.reason, &waiting.message, &cluster.name_any(), waiting.message.clone())
+            .await;
     }
 
-    async fn publish(&self, cluster: &EtcdCluster, type_: EventType, reason: &str, about: &str, note: String) {
+    /// Says that something failed, and why.
+    pub async fn failed(&self, cluster: &EtcdCluster, reason: &str, why: String) {
+        self.publish(cluster, EventType::Warning, reason, &why.clone(), &cluster.name_any(), why).await;
+    }
+
+    async fn publish(
+        &self,
+        cluster: &EtcdCluster,
+        type_: EventType,
+        reason: &str,
+        action: &str,
+        about: &str,
+        note: String,
+    ) {
         // The API server takes no longer ones.
         let note: String = note.chars().take(1000).collect();
-        // Events that differ in nothing but their note are counted as one, so each says what it is about.
+        // Events that differ in nothing but their note are counted as one, so each says what it is about. An action has at
+        // most 128 characters.
+        let action: String = action.chars().take(128).collect();
         let about = ObjectReference {
             name: Some(about.to_owned()),
             namespace: cluster.namespace(),
             ..ObjectReference::default()
         };
-        let event =
-            Event { type_, reason: reason.into(), note: Some(note), action: reason.into(), secondary: Some(about) };
+        let event = Event { type_, reason: reason.into(), note: Some(note), action, secondary: Some(about) };
         // An event is a courtesy: what it tells has happened, whether it arrives or not.
         if let Err(error) = self.0.publish(&event, &cluster.object_ref(&())).await {
             warn!(%error, reason, "cannot publish an event");

@@ -23,9 +23,10 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, select_all};
 use kube::Client;
-use kube::runtime::controller::{Action, Config, Controller, Error};
+use kube::runtime::controller::{Action, Controller, Error};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
@@ -62,7 +63,9 @@ pub struct Work {
 /// Works until the process should stop, and finishes what was begun by then.
 pub async fn run(work: &Work) {
     work.readiness.set_waiting_for("the list of all clusters and their objects");
-    let (controllers, caches): (Vec<_>, Vec<_>) = work.scopes.iter().map(|scope| start(scope, work)).unzip();
+    let turns = Arc::new(Semaphore::new(CONCURRENCY));
+    let (controllers, caches): (Vec<_>, Vec<_>) =
+        work.scopes.iter().map(|scope| start(scope, work, turns.clone())).unzip();
     info!(scopes = ?work.scopes, "working");
 
     let reconciles = select_all(controllers).for_each(|outcome| {
@@ -95,7 +98,7 @@ async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
 type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watcher::Error>>;
 
 /// A controller for one scope, which works while it is polled, and the caches that it fills.
-fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
+fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'static, Outcome>, Caches) {
     let (clusters, changed_clusters) = watch(scope.api(&work.client), watcher::Config::default());
     let (peers, changed_peers) = watch(scope.api(&work.client), labelled_etcd());
     let (pods, changed_pods) = watch(scope.api(&work.client), labelled_etcd());
@@ -108,20 +111,19 @@ fn start(scope: &Scope, work: &Work) -> (BoxStream<'static, Outcome>, Caches) {
         caches: caches.clone(),
         settings: work.settings.clone(),
         domain: work.domain.clone(),
+        turns,
         applied: Applied::default(),
         events: Events::new(work.client.clone()),
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
     });
     let shutdown = work.shutdown.clone();
-    let share = CONCURRENCY.div_ceil(work.scopes.len());
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
         .watches_stream(changed_peers, |peer| cluster_of(&peer))
         .watches_stream(changed_pods, |pod| cluster_of(&pod))
         .watches_stream(changed_claims, |claim| cluster_of(&claim))
         .watches_stream(changed_services, |service| cluster_of(&service))
         .watches_stream(changed_budgets, |budget| cluster_of(&budget))
-        .with_config(Config::default().concurrency(u16::try_from(share).unwrap_or(1)))
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
         .inspect(move |outcome| forget_if_gone(outcome, &context))
@@ -143,6 +145,7 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         let namespace = cluster.namespace.as_deref().unwrap_or_default();
         context.backoff.forget(namespace, &cluster.name);
         context.metrics.forget_members(namespace, &cluster.name);
+        context.applied.forget(namespace, &cluster.name);
     }
 }
 

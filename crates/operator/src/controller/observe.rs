@@ -13,6 +13,9 @@ use super::ask::{Endpoints, ask_members};
 use super::caches::{Caches, of_members};
 use crate::objects::annotations::{ROLE, VOTER, read_birth, read_identity, read_told};
 
+/// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
+const MOST_MEMBERS: u32 = 99;
+
 /// What was observed, in the terms of decisions, and the objects behind it.
 pub struct World {
     pub observed: Observed,
@@ -35,14 +38,16 @@ pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> Wo
     let observed = Observed {
         place,
         uid: cluster.uid().unwrap_or_default(),
-        replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default(),
+        replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
         durable: !cluster.spec.storage.is_ephemeral(),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
-        birth: status
-            .birth
-            .as_ref()
-            .map(|birth| Birth { token: birth.token.clone(), size: u32::try_from(birth.size).unwrap_or_default() }),
-        cluster_id: status.cluster_id(),
+        birth: status.birth.as_ref().map(|birth| Birth {
+            token: birth.token.clone(),
+            size: u32::try_from(birth.size).unwrap_or_default().min(MOST_MEMBERS),
+        }),
+        // An ID that can't be read is nobody's: nothing is founded, and nothing that answers is taken for this cluster.
+        cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
+        outdated: peers.iter().filter(|(_, peer)| is_outdated(peer, cluster)).map(|(ordinal, _)| *ordinal).collect(),
         peers: peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &cluster.uid()))).collect(),
         pods: pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &peers))).collect(),
         claims: claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, &cluster.uid()))).collect(),
@@ -50,6 +55,15 @@ pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> Wo
         membership: asked.membership,
     };
     World { observed, endpoints, peers, pods, claims }
+}
+
+/// Whether a member was made from another spec than the user wants now.
+fn is_outdated(peer: &EtcdPeer, cluster: &EtcdCluster) -> bool {
+    let (made, wanted) = (&peer.spec, &cluster.spec);
+    made.version != wanted.version
+        || made.image != wanted.image
+        || made.etcd != wanted.etcd
+        || made.pod_template != wanted.pod_template()
 }
 
 /// Where a pod's etcd would answer, once it has an address and its etcd has been started.

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::names::Place;
-use etcd_operator_core::plan::{Plan, plan};
+use etcd_operator_core::plan::{Plan, Waiting, plan};
 use etcd_operator_core::status::status_to_report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -38,6 +40,8 @@ pub struct Context {
     pub caches: Caches,
     pub settings: Settings,
     pub domain: String,
+    /// As many reconciles work at the same time as there are turns; the others wait for one, in all scopes together.
+    pub turns: Arc<Semaphore>,
     pub applied: Applied,
     pub events: Events,
     pub metrics: Arc<Metrics>,
@@ -48,8 +52,6 @@ pub struct Context {
 pub enum Error {
     #[error("reading the caches: {0}")]
     Caches(#[from] CacheClosed),
-    #[error("repairing what every cluster has: {}", describe(.0))]
-    Ensure(#[source] Box<kube::Error>),
     #[error(transparent)]
     Act(#[from] act::Error),
     #[error("writing the status: {}", describe(.0))]
@@ -60,6 +62,12 @@ pub enum Error {
 
 /// Reconciles one cluster, in time and with a record of how it went.
 pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<Action, Error> {
+    context.metrics.queued.inc();
+    let turn = context.turns.acquire().await;
+    context.metrics.queued.dec();
+    // It may have changed while this waited for its turn.
+    let reference = ObjectRef::new(&cluster.name_any()).within(&cluster.namespace().unwrap_or_default());
+    let cluster = context.caches.clusters.objects.get(&reference).unwrap_or(cluster);
     let cluster = match &cluster.0 {
         Ok(cluster) => cluster,
         Err(invalid) => {
@@ -70,6 +78,7 @@ pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<A
     let started = Instant::now();
     context.metrics.active.inc();
     let result = timeout(DEADLINE, reconcile_cluster(cluster, &context)).await.unwrap_or(Err(Error::TookTooLong));
+    drop(turn);
     context.metrics.active.dec();
     context.metrics.record_reconcile("etcdcluster", result.is_ok(), started.elapsed());
     let again = result?;
@@ -103,15 +112,16 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         applied: &context.applied,
         events: &context.events,
     };
-    ensure.everything(&world).await.map_err(|error| Error::Ensure(Box::new(error)))?;
+    // What fails here must not keep members from being looked after.
+    let ensured = ensure.everything(&world).await;
     announce_wait(&plan, cluster, context).await;
     let acted = carry_out(&plan, cluster, &world, context).await;
     report(&plan, &world, cluster, context).await?;
-    match acted {
+    match ensured.and(acted) {
         Err(act::Error::OutOfDate(why)) => debug!(why, "the plan was out of date"),
-        Err(act::Error::TooEarly(why)) => debug!(why, "too early"),
+        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdRefuses", why).await,
         Err(error) => {
-            context.events.warn(cluster, "Failed", error.to_string()).await;
+            context.events.failed(cluster, "Failed", error.to_string()).await;
             return Err(error.into());
         }
         Ok(()) => {}
@@ -133,8 +143,7 @@ async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     let said = conditions.into_iter().any(|condition| condition.reason == waiting.reason);
     if !said {
-        let about = cluster.name_any();
-        context.events.done(cluster, waiting.reason, &about, format!("Waiting: {}", waiting.message)).await;
+        context.events.waiting(cluster, waiting).await;
     }
 }
 
@@ -156,8 +165,10 @@ fn when_to_look_again(plan: &Plan, world: &World) -> Duration {
     let all_answer = world.observed.answers.len() == world.observed.peers.len()
         && world.observed.answers.values().all(Result::is_ok);
     match plan {
-        Plan { steps, waiting } if !steps.is_empty() || waiting.is_some() => WHILE_CHANGING,
-        _ if all_answer => WHILE_HEALTHY,
+        Plan { steps, waiting } if !steps.is_empty() || waiting.as_ref().is_some_and(Waiting::is_short) => {
+            WHILE_CHANGING
+        }
+        Plan { waiting: None, .. } if all_answer => WHILE_HEALTHY,
         _ => WHILE_UNHEALTHY,
     }
 }

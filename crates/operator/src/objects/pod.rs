@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate};
+use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy};
 use etcd_operator_core::cpu::gomaxprocs;
 use etcd_operator_core::names::Place;
 use etcd_operator_core::plan::Start;
@@ -19,6 +19,8 @@ pub struct Settings {
     pub agent_image: String,
     /// Where etcd's images come from, unless the cluster says otherwise.
     pub etcd_repository: String,
+    /// When images are pulled, unless the cluster says otherwise.
+    pub pull_policy: Option<PullPolicy>,
 }
 
 /// The user and group that everything in the pod runs as, and that owns the files on the volume.
@@ -88,6 +90,7 @@ fn gate(template: &PodTemplate, settings: &Settings) -> Value {
     json!({
         "name": "gate",
         "image": settings.agent_image,
+        "imagePullPolicy": settings.pull_policy,
         "args": ["agent", "gate", "--data-dir", DATA_DIR],
         "env": [
             note("GATE_DATA", annotations::DATA),
@@ -113,7 +116,7 @@ fn etcd(
     json!({
         "name": "etcd",
         "image": spec.image(&settings.etcd_repository),
-        "imagePullPolicy": spec.pull_policy(),
+        "imagePullPolicy": spec.pull_policy().or(settings.pull_policy),
         "command": ["/usr/local/bin/etcd"],
         "args": arguments(spec, place, ordinal, start),
         "env": environment(template),

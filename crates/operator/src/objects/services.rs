@@ -1,5 +1,7 @@
 //! How members and clients find the cluster, and how many members an orderly eviction must leave running.
 
+use std::collections::BTreeMap;
+
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::quorum::quorum;
 use kube::ResourceExt;
@@ -9,7 +11,7 @@ use super::annotations::{ROLE, VOTER};
 use super::{cluster_labels, owned_by_cluster};
 
 /// The headless Service, which gives each member its DNS name, ready or not: members must find each other to become
-/// ready. Its port names are those that `etcdctl --discovery-srv` looks for.
+/// ready. `etcdctl --discovery-srv` looks for the name of its client port.
 pub fn headless_service(cluster: &EtcdCluster) -> Value {
     let name = cluster.name_any();
     json!({
@@ -31,15 +33,13 @@ pub fn headless_service(cluster: &EtcdCluster) -> Value {
 /// The Service for clients: ready voters only.
 pub fn client_service(cluster: &EtcdCluster) -> Value {
     let name = cluster.name_any();
-    let mut selector = cluster_labels(&name);
-    selector.insert(ROLE.to_owned(), VOTER.to_owned());
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(cluster, &format!("{name}-client")),
         "spec": {
             "type": "ClusterIP",
-            "selector": selector,
+            "selector": voter_labels(&name),
             "ports": [{"name": "etcd-client", "port": 2379, "targetPort": 2379, "protocol": "TCP"}],
         },
     })
@@ -54,9 +54,16 @@ pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> Value {
         "metadata": metadata(cluster, &name),
         "spec": {
             "minAvailable": quorum(voters),
-            "selector": {"matchLabels": cluster_labels(&name)},
+            // Voters only: a learner that is ready doesn't make up for one that is not.
+            "selector": {"matchLabels": voter_labels(&name)},
         },
     })
+}
+
+fn voter_labels(cluster: &str) -> BTreeMap<String, String> {
+    let mut labels = cluster_labels(cluster);
+    labels.insert(ROLE.to_owned(), VOTER.to_owned());
+    labels
 }
 
 fn metadata(cluster: &EtcdCluster, name: &str) -> Value {
