@@ -26,9 +26,8 @@ pub fn verdict(told: Told, found: &Found) -> Verdict {
         (Data::Fresh, Found::Nothing) => Verdict::Start,
         (Data::Fresh, Found::Unreadable(why)) => Verdict::Archive(format!("the data can't be read ({why})")),
         (Data::Fresh, Found::Member(found)) => match told.identity {
-            // A founding member that started before anybody could ask it for its identity.
-            None => Verdict::Start,
             Some(identity) if identity == *found => Verdict::Start,
+            None => Verdict::Refuse("nobody has told who this member is".to_owned()),
             Some(_) => Verdict::Archive(format!("the data is that of {}", describe(found))),
         },
         (Data::Kept, Found::Nothing) => Verdict::Refuse("its data is gone".to_owned()),
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_founding_member_may_have_started_before() {
-        assert_eq!(verdict(told(Data::Fresh, None), &Found::Member(OURS)), Verdict::Start);
+    fn nobody_starts_on_data_without_knowing_who_they_are() {
+        assert!(matches!(verdict(told(Data::Fresh, None), &Found::Member(OURS)), Verdict::Refuse(_)));
     }
 }

@@ -6,6 +6,7 @@
 pub mod birth;
 pub mod conditions;
 pub mod cpu;
+pub mod founders;
 pub mod gate;
 mod members;
 pub mod names;

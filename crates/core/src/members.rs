@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::founders;
 use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Told};
 use crate::plan::{Start, Step};
 
@@ -16,7 +17,8 @@ pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
             steps.push(Step::CreateClaim { ordinal, birth: Some(birth.clone()), identity: None });
         }
         let initial_cluster = (0..birth.size).map(|ordinal| entry(observed, ordinal)).collect();
-        let told = Told { data: Data::Fresh, identity: None };
+        let identity = Some(founders::identity_of(&observed.place, birth, ordinal));
+        let told = Told { data: Data::Fresh, identity };
         let start = Start { founding: Some(birth.token.clone()), initial_cluster, told, serves_clients: true };
         steps.extend(run_pod(observed, ordinal, start));
     }
@@ -41,8 +43,8 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
             }
             // A founder that nobody has seen running. It may have data, and must come back for it; it doesn't found again.
             (_, Some(birth)) if claim.is_some_and(|claim| is_unmarked_founders(claim, birth)) => {
-                let identity = known.map(|(identity, _)| identity);
-                (Told { data: Data::Fresh, identity }, (0..birth.size).collect::<Vec<u32>>())
+                let identity = founders::identity_of(&observed.place, birth, ordinal);
+                (Told { data: Data::Fresh, identity: Some(identity) }, (0..birth.size).collect::<Vec<u32>>())
             }
             _ => continue,
         };
@@ -100,7 +102,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         None if observed.durable => {
             steps.push(Step::CreateClaim { ordinal, birth: None, identity: Some(identity) });
         }
-        Some(claim) if started && claim.identity != Some(identity) => {
+        // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
+        Some(claim) if (started || member.learner) && !claim.deleting && claim.identity != Some(identity) => {
             steps.push(Step::MarkClaim { ordinal, identity });
         }
         _ => {}

@@ -3,6 +3,7 @@
 //! further ahead, and whoever carries it out may stop after any step.
 
 use crate::birth::{Stage, stage_of};
+use crate::founders;
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members};
 use crate::observed::{Birth, Identity, Observed, Told};
 use crate::resize::next_membership_change;
@@ -142,8 +143,13 @@ pub fn plan(observed: &Observed) -> Plan {
 
 /// The founding members are started all at once. The cluster is born when a quorum of them answers.
 fn found(observed: &Observed, birth: &Birth) -> Plan {
-    if let Some(membership) = &observed.membership {
-        return Plan::steps(vec![Step::RecordClusterId(membership.cluster_id)]);
+    let expected = founders::cluster_id(&observed.place, birth);
+    match &observed.membership {
+        Some(membership) if membership.cluster_id == expected => {
+            return Plan::steps(vec![Step::RecordClusterId(expected)]);
+        }
+        Some(membership) => return wrong_cluster(membership.cluster_id, expected),
+        None => {}
     }
     let steps = crate::members::start_founders(observed, birth);
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
@@ -157,17 +163,17 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };
     if membership.cluster_id != cluster_id {
-        return Plan::waiting(
-            "WrongCluster",
-            format!(
-                "the members belong to the etcd cluster {:x}, but this one was born as {cluster_id:x}; nothing is changed",
-                membership.cluster_id
-            ),
-        );
+        return wrong_cluster(membership.cluster_id, cluster_id);
     }
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
     let change = next_membership_change(observed, membership);
     steps.extend(change.steps);
     Plan { steps, waiting: change.waiting }
+}
+
+fn wrong_cluster(found: u64, expected: u64) -> Plan {
+    let message =
+        format!("the members belong to the etcd cluster {found:x}, and not to {expected:x}; nothing is changed");
+    Plan::waiting("WrongCluster", message)
 }

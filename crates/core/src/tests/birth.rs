@@ -1,7 +1,8 @@
 //! A cluster is founded once, by all members at the same time, after it was recorded how.
 
 use super::support::*;
-use crate::observed::{Claim, Data, Observed, Peer, Pod, Told};
+use crate::founders;
+use crate::observed::{Claim, Data, Membership, Observed, Peer, Pod, Told};
 use crate::plan::{Plan, Start, Step, plan};
 
 /// A cluster whose birth is recorded, and nothing more.
@@ -15,13 +16,16 @@ fn founding(size: u32) -> Observed {
     for ordinal in 0..size {
         observed.peers.insert(ordinal, Peer::default());
         observed.claims.insert(ordinal, Claim { birth: Some(birth_of(size)), ..Claim::default() });
-        observed.pods.insert(ordinal, Pod { told: Some(founders_told()), serves_clients: true, ..Pod::default() });
+        observed
+            .pods
+            .insert(ordinal, Pod { told: Some(founders_told(size, ordinal)), serves_clients: true, ..Pod::default() });
     }
     observed
 }
 
-fn founders_told() -> Told {
-    Told { data: Data::Fresh, identity: None }
+/// Who a founder will be is known before it starts.
+fn founders_told(size: u32, ordinal: u32) -> Told {
+    Told { data: Data::Fresh, identity: Some(founders::identity_of(&place(), &birth_of(size), ordinal)) }
 }
 
 #[test]
@@ -35,7 +39,7 @@ fn all_founders_start_at_once_with_the_token() {
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
             let initial_cluster = (0..3).map(entry_of).collect();
-            let told = founders_told();
+            let told = founders_told(3, ordinal);
             let start = Start { founding: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
             [
                 Step::CreatePeer { ordinal, founding: true },
@@ -98,8 +102,17 @@ fn a_founder_that_ended_is_cleared_away_and_made_again() {
 #[test]
 fn the_cluster_is_born_as_soon_as_a_quorum_answers() {
     let mut observed = founding(3);
+    let born = founders::cluster_id(&place(), &birth_of(3));
+    observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: born, ..membership });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(born)], waiting: None });
+}
+
+#[test]
+fn founders_that_turn_out_to_be_another_cluster_are_not_taken_for_this_one() {
+    let mut observed = founding(3);
     observed.membership = cluster_of(3).membership;
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
 }
 
 #[test]
@@ -108,7 +121,7 @@ fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer::default());
         observed.claims.get_mut(&ordinal).unwrap().identity = None;
-        observed.pods.get_mut(&ordinal).unwrap().told = Some(founders_told());
+        observed.pods.get_mut(&ordinal).unwrap().told = Some(fresh(ordinal));
     }
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
@@ -130,12 +143,9 @@ fn a_founder_that_has_not_started_yet_need_not_have_data() {
     observed.fall_silent(2);
     observed.peers.insert(2, Peer::default());
     observed.claims.get_mut(&2).unwrap().identity = None;
-    observed.pods.get_mut(&2).unwrap().told = Some(founders_told());
-    let expected = [
-        Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false },
-        Step::TellPod { ordinal: 2, told: fresh(2), serves_clients: true },
-    ];
-    assert_eq!(steps_of(&observed), expected);
+    observed.pods.get_mut(&2).unwrap().told = Some(fresh(2));
+    let record = Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false };
+    assert_eq!(steps_of(&observed), [record]);
 }
 
 #[test]

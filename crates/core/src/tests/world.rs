@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::support::place;
+use crate::founders::{cluster_id, identity_of};
 use crate::gate::{Found, Verdict, verdict};
 use crate::observed::{Answer, Birth, Claim, Identity, Member, Membership, Observed, Peer, Pod, Told};
 use crate::plan::{Plan, Start, Step, plan};
@@ -179,7 +180,10 @@ impl World {
                     formed.as_ref().is_none_or(|(known, ..)| known == token),
                     "another cluster was founded over this one"
                 );
-                founder(token, ordinal)
+                {
+                    let size = process.start.initial_cluster.len() as u32;
+                    identity_of(&place(), &Birth { token: token.clone(), size }, ordinal)
+                }
             }
             (None, None, Some((member, (_, cluster_id, members)))) => {
                 let live: Vec<_> = members.iter().map(|it| it.peer_url.as_str()).collect();
@@ -204,10 +208,11 @@ impl World {
         if (0..birth.size).filter(runs).count() < quorum(birth.size as usize) {
             return;
         }
-        let members = (0..birth.size).map(|ordinal| member(founder(&birth.token, ordinal).member_id, ordinal, false));
+        let members =
+            (0..birth.size).map(|ordinal| member(identity_of(&place(), &birth, ordinal).member_id, ordinal, false));
         let members: Vec<Member> = members.collect();
         let leader = members[0].id;
-        let cluster_id = founder(&birth.token, 0).cluster_id;
+        let cluster_id = cluster_id(&place(), &birth);
         self.etcd = Some(Etcd { token: birth.token, cluster_id, members, leader });
     }
 
@@ -229,8 +234,10 @@ impl World {
                 self.claims.entry(*ordinal).or_insert(Volume { claim, data: None });
             }
             Step::MarkClaim { ordinal, identity } => {
+                let is_new = self.member(*ordinal).is_some_and(|member| member.learner && !member.started);
                 let volume = self.claims.get_mut(ordinal).expect("a claim to mark");
-                assert_eq!(volume.data, Some(*identity), "c-{ordinal}'s claim is marked with what it does not hold");
+                let holds = is_new || volume.data == Some(*identity);
+                assert!(holds, "c-{ordinal}'s claim is marked with what it does not hold");
                 volume.claim.identity = Some(*identity);
             }
             Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start),
@@ -336,10 +343,4 @@ impl Process {
 
 fn member(id: u64, ordinal: u32, learner: bool) -> Member {
     Member { id, ordinal: Some(ordinal), peer_url: place().peer_url(ordinal), started: false, learner }
-}
-
-/// Who a founder is follows from the token and its place, as in etcd.
-fn founder(token: &str, ordinal: u32) -> Identity {
-    let life = token.bytes().fold(0, |sum: u64, byte| sum * 31 % 9973 + u64::from(byte));
-    Identity { member_id: life * 10 + u64::from(ordinal), cluster_id: life }
 }

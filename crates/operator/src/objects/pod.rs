@@ -158,7 +158,7 @@ fn arguments(spec: &EtcdPeerSpec, place: &Place, ordinal: u32, start: &Start) ->
 
 fn environment(template: &PodTemplate) -> Vec<Value> {
     let limits = template.resources.as_ref().and_then(|resources| resources.limits.as_ref());
-    let threads = limits.and_then(|limits| limits.get("cpu")).and_then(|limit| gomaxprocs(&limit.0));
+    let threads = limits.and_then(|limits| limits.get("cpu")).and_then(gomaxprocs);
     threads.map(|threads| json!({"name": "GOMAXPROCS", "value": threads.to_string()})).into_iter().collect()
 }
 
