@@ -139,7 +139,8 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
     observed.join_as_learner(3);
     observed.claims.insert(3, Claim { identity: Some(identity_of(77)), ..Claim::default() });
     let steps = steps_of(&observed);
-    let [Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
+    let [mark, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(*mark, Step::MarkClaim { ordinal: 3, identity: identity_of(3) }, "the claim says whose it is now");
     assert_eq!(start.told, fresh(3));
 }
 
