@@ -92,7 +92,10 @@ fn a_node_loses_its_power_and_comes_back() {
     wait_for_node(&node, true);
     let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
     assert_eq!(value, "hello");
-    assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 1);
+    // The kubelet reports it a moment later.
+    eventually("the restart is counted", Duration::from_secs(30), || {
+        is(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"].as_i64(), Some(1))
+    });
 }
 
 #[test]
