@@ -7,7 +7,6 @@ use std::sync::Arc;
 use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
 use etcd_operator_core::observed::{Birth, Identity, Told};
 use etcd_operator_core::plan::{Start, Step};
-use etcd_operator_etcd::{Cause, MemberClient};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -16,7 +15,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::ask::{PATIENCE, list_members};
 use super::events::Events;
 use super::observe::World;
 use super::report;
@@ -104,7 +102,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    fn name(&self, ordinal: u32) -> String {
+    pub(super) fn name(&self, ordinal: u32) -> String {
         self.world.observed.place.member_name(ordinal)
     }
 
@@ -115,7 +113,7 @@ impl<'a> Actor<'a> {
         Api::namespaced(self.client.clone(), &self.world.observed.place.namespace)
     }
 
-    async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
+    pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
         tracing::info!(cluster = %self.cluster.name_any(), reason, note);
         self.events.done(self.cluster, reason, about, note).await;
         Ok(())
@@ -237,50 +235,6 @@ impl<'a> Actor<'a> {
         self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
     }
 
-    async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {
-        let name = self.name(ordinal);
-        self.confirm_wishes().await?;
-        let url = self.world.observed.place.peer_url(ordinal);
-        let doing = format!("adding {name} as a learner");
-        match self.client_of_a_voter()?.add_learner(&url).await {
-            Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner, {}", format_id(id))).await,
-            // An earlier try did it, and its answer got lost.
-            Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
-            Err(error) => Err(etcd_error(doing, error)),
-        }
-    }
-
-    async fn promote(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
-        let name = self.name(ordinal);
-        match self.client_of_the_leader()?.promote(member_id).await {
-            Ok(()) => self.tell("MemberPromoted", &name, format!("{name} has caught up and votes now")).await,
-            // Normal for a while; the next look tries again.
-            Err(error) if matches!(error.cause, Cause::NotInSync | Cause::NotALearner) => Ok(()),
-            Err(error) => Err(etcd_error(format!("promoting {name}"), error)),
-        }
-    }
-
-    async fn move_leader(&self, from: u32, to: u32, to_id: u64) -> Result<(), Error> {
-        let (from_name, to_name) = (self.name(from), self.name(to));
-        let doing = format!("moving leadership from {from_name} to {to_name}");
-        let moved = self.client_of(from)?.move_leader(to_id).await;
-        moved.map_err(|error| etcd_error(doing, error))?;
-        self.tell("LeaderMoved", &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
-    }
-
-    async fn remove_member(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
-        let name = self.name(ordinal);
-        self.confirm_wishes().await?;
-        // Not through the one that leaves: it may stop before it has answered.
-        match self.client_of_another_voter(ordinal)?.remove(member_id).await {
-            Ok(()) => {}
-            Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
-            Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
-        }
-        self.tell("MemberRemoved", &name, format!("Removed {name}, {}, from the etcd cluster", format_id(member_id)))
-            .await
-    }
-
     /// Reads the EtcdCluster from the API server itself: a cluster that was born meanwhile is not founded again.
     async fn confirm_unborn(&self) -> Result<(), Error> {
         let doing = "reading whether the cluster is born";
@@ -294,7 +248,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Reads the EtcdCluster from the API server itself: what it asks for must be what the plan was made for.
-    async fn confirm_wishes(&self) -> Result<(), Error> {
+    pub(super) async fn confirm_wishes(&self) -> Result<(), Error> {
         let doing = "reading the EtcdCluster once more";
         let now: Option<EtcdCluster> =
             self.api().get_opt(&self.cluster.name_any()).await.map_err(|error| api_error(doing, error))?;
@@ -304,44 +258,6 @@ impl<'a> Actor<'a> {
                 && now.metadata.deletion_timestamp.is_none()
         });
         if same { Ok(()) } else { Err(Error::OutOfDate("the EtcdCluster has changed".into())) }
-    }
-
-    async fn live_members(&self) -> Result<Vec<etcd_operator_core::observed::Member>, Error> {
-        let url = self.voters().next().map(|(_, url)| url).ok_or_else(nobody_to_ask)?;
-        let listed = list_members(url, &self.world.observed.place).await;
-        let listed = listed.map_err(|error| etcd_error("listing the members once more".to_owned(), error))?;
-        if Some(listed.cluster_id) != self.world.observed.cluster_id {
-            return Err(Error::OutOfDate("another etcd cluster answers".into()));
-        }
-        Ok(listed.members)
-    }
-
-    /// The members that answer reads which need a quorum, and where.
-    fn voters(&self) -> impl Iterator<Item = (u32, &str)> {
-        let world = self.world;
-        let answers = world.observed.answers.iter();
-        let reading = answers.filter(|(_, answer)| matches!(answer, Ok(answer) if answer.reads));
-        reading.filter_map(|(ordinal, _)| Some((*ordinal, world.endpoints.get(ordinal)?.as_str())))
-    }
-
-    fn client_of_a_voter(&self) -> Result<MemberClient, Error> {
-        dial(self.voters().next().map(|(_, url)| url))
-    }
-
-    /// Only the leader knows how far a learner is; asked through another, its answer may come back garbled.
-    fn client_of_the_leader(&self) -> Result<MemberClient, Error> {
-        let observed = &self.world.observed;
-        let members = observed.membership.iter().flat_map(|membership| &membership.members);
-        let leader = observed.leader().and_then(|id| members.into_iter().find(|member| member.id == id)?.ordinal);
-        self.client_of(leader.ok_or_else(nobody_to_ask)?)
-    }
-
-    fn client_of_another_voter(&self, than: u32) -> Result<MemberClient, Error> {
-        dial(self.voters().find(|(ordinal, _)| *ordinal != than).map(|(_, url)| url))
-    }
-
-    fn client_of(&self, ordinal: u32) -> Result<MemberClient, Error> {
-        dial(self.world.endpoints.get(&ordinal).map(String::as_str))
     }
 
     /// Creates an object. None if there is one of that name already.
@@ -385,22 +301,6 @@ impl<'a> Actor<'a> {
     }
 }
 
-fn dial(url: Option<&str>) -> Result<MemberClient, Error> {
-    let client = MemberClient::new(url.ok_or_else(nobody_to_ask)?, PATIENCE * 3);
-    client.map_err(|error| etcd_error("reaching a member".to_owned(), error))
-}
-
-fn nobody_to_ask() -> Error {
-    Error::OutOfDate("no member answers any more".into())
-}
-
 pub fn api_error(doing: impl Into<String>, error: kube::Error) -> Error {
     Error::Api { doing: doing.into(), source: Box::new(error) }
-}
-
-fn etcd_error(doing: String, error: etcd_operator_etcd::Error) -> Error {
-    match error.cause {
-        Cause::Unhealthy(why) => Error::TooEarly(format!("{doing}: {why}")),
-        _ => Error::Etcd { doing, source: Box::new(error) },
-    }
 }

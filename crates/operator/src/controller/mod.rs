@@ -1,8 +1,8 @@
 //! The controller of EtcdClusters: keeps each cluster as its user wants it, as far as this version can.
 //!
-//! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`,
-//! `report`, and come back later. `watch` and `caches` bring the objects, `ask` asks etcd, `ensure` repairs what every
-//! cluster has, `reconcile` puts the steps in order.
+//! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
+//! (with `membership` for changes in etcd itself), `report`, and come back later. `watch` and `caches` bring the objects,
+//! `ask` asks etcd, `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
 mod ask;
@@ -10,6 +10,7 @@ mod backoff;
 mod caches;
 mod ensure;
 mod events;
+mod membership;
 mod observe;
 mod reconcile;
 mod report;
