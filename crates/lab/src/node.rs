@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::process::Daemon;
-use crate::{cgroup, command, images, mounts, network, packages, parts, paths, pki, process};
+use crate::{cgroup, images, mounts, network, packages, parts, paths, pki, process};
 
 pub const COUNT: u8 = 3;
 
@@ -117,10 +117,15 @@ impl Node {
 
     /// Imports an image archive into the node's containerd.
     pub fn load_image(&self, archive: &Path) -> Result<()> {
-        let (socket, archive) = (self.socket().display().to_string(), archive.display().to_string());
-        command::run("ctr", ["--address", &socket, "--namespace", "k8s.io", "images", "import", &archive])
-            .map(drop)
+        let archive = archive.display().to_string();
+        self.ctr(&["--namespace", "k8s.io", "images", "import", &archive])
             .with_context(|| format!("loading {archive} on {}", self.name()))
+    }
+
+    fn ctr(&self, args: &[&str]) -> Result<()> {
+        let socket = self.socket().display().to_string();
+        let args: Vec<&str> = ["--address", &socket].into_iter().chain(args.iter().copied()).collect();
+        process::run_in_group(&self.system_group(), "ctr", &args).map(drop)
     }
 
     /// Sends a signal to every process of one container.
@@ -161,8 +166,7 @@ impl Node {
         let containerd = self.daemon(&name, &group);
         let config = self.data("containerd.toml");
         containerd.start(Path::new("containerd"), [Path::new("--config"), &config])?;
-        let socket = self.socket().display().to_string();
-        let answers = || async { command::run("ctr", ["--address", &socket, "version"]).is_ok() };
+        let answers = || async { self.ctr(&["version"]).is_ok() };
         containerd.wait_until("containerd answers", Duration::from_secs(30), answers).await
     }
 

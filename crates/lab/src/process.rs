@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cgroup, paths};
+use crate::{cgroup, command, paths};
 
 /// A long-running program: what it is called in messages and logs, and where it runs.
 pub struct Daemon<'a> {
@@ -58,6 +58,13 @@ impl Daemon<'_> {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
+}
+
+/// Runs a program to its end inside a group, so that it dies with the lab if whoever waits for it is killed.
+pub fn run_in_group(group: &str, program: &str, args: &[&str]) -> Result<String> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(cgroup::entrance(group)).arg(program).args(args);
+    command::finish(&mut command)
 }
 
 /// The programs that run in a group, by the name of their executable.
