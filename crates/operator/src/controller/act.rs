@@ -237,27 +237,25 @@ impl<'a> Actor<'a> {
 
     /// Reads the EtcdCluster from the API server itself: a cluster that was born meanwhile is not founded again.
     async fn confirm_unborn(&self) -> Result<(), Error> {
-        let doing = "reading whether the cluster is born";
-        let now: Option<EtcdCluster> =
-            self.api().get_opt(&self.cluster.name_any()).await.map_err(|error| api_error(doing, error))?;
-        let unborn = now.is_some_and(|now| {
-            let is_same = now.uid() == self.cluster.uid() && now.metadata.deletion_timestamp.is_none();
-            is_same && now.status.is_none_or(|status| status.cluster_id.is_none())
-        });
+        let unborn =
+            self.live_cluster().await?.is_some_and(|now| now.status.is_none_or(|status| status.cluster_id.is_none()));
         if unborn { Ok(()) } else { Err(Error::OutOfDate("the cluster is born or gone".into())) }
     }
 
     /// Reads the EtcdCluster from the API server itself: what it asks for must be what the plan was made for.
     pub(super) async fn confirm_wishes(&self) -> Result<(), Error> {
+        let generation = self.cluster.metadata.generation;
+        let same = self.live_cluster().await?.is_some_and(|now| now.metadata.generation == generation);
+        if same { Ok(()) } else { Err(Error::OutOfDate("the EtcdCluster has changed".into())) }
+    }
+
+    /// The very same EtcdCluster as the API server has it at this moment. None if it is gone or going.
+    async fn live_cluster(&self) -> Result<Option<EtcdCluster>, Error> {
         let doing = "reading the EtcdCluster once more";
         let now: Option<EtcdCluster> =
             self.api().get_opt(&self.cluster.name_any()).await.map_err(|error| api_error(doing, error))?;
-        let same = now.is_some_and(|now| {
-            now.uid() == self.cluster.uid()
-                && now.metadata.generation == self.cluster.metadata.generation
-                && now.metadata.deletion_timestamp.is_none()
-        });
-        if same { Ok(()) } else { Err(Error::OutOfDate("the EtcdCluster has changed".into())) }
+        let uid = self.cluster.uid();
+        Ok(now.filter(|now| now.uid() == uid && now.metadata.deletion_timestamp.is_none()))
     }
 
     /// Creates an object. None if there is one of that name already.
