@@ -30,9 +30,9 @@ pub fn run(options: &GateOptions) -> anyhow::Result<()> {
                 moved.with_context(|| format!("moving the stale data in {} aside", options.data_dir.display()))?;
             say(&format!("may start with no data: {why}; it was moved to {}", moved.display()))
         }
-        Verdict::Refuse(why) => {
-            say(&format!("refused: {why}"))?;
-            bail!("this member may not start: {why}")
+        Verdict::Refuse(message) => {
+            say(&message)?;
+            bail!("this member may not start: {message}")
         }
     }
 }
