@@ -1,0 +1,230 @@
+//! The program itself, as the kubelet would start it, with a script in the place of etcd.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop right there")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The beginning of a real log, and whose it is.
+const LOG: &[u8] = include_bytes!("../../etcd/tests/fixtures/etcd-3.6.16.wal");
+const MEMBER_ID: u64 = 16363669548810677506;
+const CLUSTER_ID: u64 = 3154201346913400033;
+const GATE: &str = env!("CARGO_BIN_EXE_gate");
+
+/// A pod: its volumes, what its annotations say, and where its last words go.
+struct Pod {
+    dir: tempfile::TempDir,
+    data: &'static str,
+    member_id: String,
+    cluster_id: String,
+}
+
+impl Pod {
+    fn new(data: &'static str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["data", "bin"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        Self { dir, data, member_id: format!("{MEMBER_ID:x}"), cluster_id: format!("{CLUSTER_ID:x}") }
+    }
+
+    fn with_log(self) -> Self {
+        fs::create_dir_all(self.path("data/member/wal")).unwrap();
+        fs::write(self.path("data/member/wal/0000000000000000-0000000000000000.wal"), LOG).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
+            .args(arguments)
+            .env("GATE_DATA_DIR", self.path("data"))
+            .env("GATE_DATA", self.data)
+            .env("GATE_MEMBER_ID", &self.member_id)
+            .env("GATE_CLUSTER_ID", &self.cluster_id)
+            .env("GATE_TERMINATION_LOG", self.path("termination-log"));
+        command
+    }
+
+    fn install(&self) -> Output {
+        self.command(GATE, &["install", self.path("bin").to_str().unwrap()]).output().unwrap()
+    }
+
+    /// What is started in the place of etcd tells its arguments and leaves the file `ran`.
+    fn run(&self) -> Output {
+        let script = format!("printf '<%s>' \"$@\"; touch '{}'; exit 42", self.path("ran").display());
+        self.command(GATE, &["run", "--", "/bin/sh", "-c", &script, "etcd", "--name=c-0", "--", "two words", ""])
+            .output()
+            .unwrap()
+    }
+
+    fn etcd_ran(&self) -> bool {
+        self.path("ran").exists()
+    }
+
+    /// Takes them away, so that nobody takes them for those of the next container.
+    fn last_words(&self) -> Option<String> {
+        let words = fs::read_to_string(self.path("termination-log")).ok();
+        words.inspect(|_| fs::remove_file(self.path("termination-log")).unwrap())
+    }
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_member_with_its_data_becomes_etcd() {
+    let pod = Pod::new("Kept").with_log();
+    let output = pod.run();
+    assert_eq!(output.status.code(), Some(42), "etcd's own: {output:?}");
+    let expected = format!("may start: the data is that of member {MEMBER_ID:x}\n<--name=c-0><--><two words><>");
+    assert_eq!(printed(&output), expected);
+    assert_eq!(pod.last_words(), None, "they are etcd's, should it ever have any");
+}
+
+#[test]
+fn etcd_is_the_very_process_that_was_started() {
+    let pod = Pod::new("Fresh");
+    let mut command = pod.command(GATE, &["run", "--", "/bin/sh", "-c", "echo $$"]);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let id = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(printed(&output).lines().last(), Some(id.to_string().as_str()));
+}
+
+#[test]
+fn an_emptied_member_never_starts() {
+    let pod = Pod::new("Kept");
+    for order in [Pod::install, Pod::run] {
+        let output = order(&pod);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+    }
+    assert!(!pod.etcd_ran());
+    assert!(!pod.path("bin/gate").exists());
+}
+
+/// The annotations may have changed and the volume may have been emptied since the pod started.
+#[test]
+fn every_start_looks_anew() {
+    let mut pod = Pod::new("Fresh").with_log();
+    assert!(pod.install().status.success());
+    assert_eq!(pod.run().status.code(), Some(42));
+    fs::remove_file(pod.path("ran")).unwrap();
+    pod.data = "Kept";
+    fs::remove_dir_all(pod.path("data/member")).unwrap();
+    assert_eq!(pod.run().status.code(), Some(1));
+    assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+    assert!(!pod.etcd_ran());
+}
+
+#[test]
+fn a_database_without_its_log_is_no_data() {
+    let pod = Pod::new("Kept").with_log();
+    fs::create_dir(pod.path("data/member/snap")).unwrap();
+    fs::write(pod.path("data/member/snap/db"), "a database").unwrap();
+    fs::remove_dir_all(pod.path("data/member/wal")).unwrap();
+    assert_eq!(pod.run().status.code(), Some(1));
+    assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+    assert!(!pod.etcd_ran());
+    assert!(pod.path("data/member/snap/db").exists(), "it stays where it is");
+}
+
+#[test]
+fn somebody_elses_data_is_refused_or_moved_aside() {
+    let mut pod = Pod::new("Kept").with_log();
+    pod.member_id = "a".into();
+    assert_eq!(pod.run().status.code(), Some(1));
+    let words = pod.last_words().unwrap();
+    assert!(words.starts_with(&format!("refused: the data is that of member {MEMBER_ID:x} ")), "{words}");
+    assert!(!pod.etcd_ran());
+
+    pod.data = "Fresh";
+    assert_eq!(pod.run().status.code(), Some(42));
+    assert!(!pod.path("data/member").exists());
+    assert!(pod.path("data/stale-before-a/wal").exists());
+}
+
+#[test]
+fn a_start_that_was_cut_short_is_moved_aside() {
+    let pod = Pod::new("Fresh");
+    fs::create_dir_all(pod.path("data/member/snap")).unwrap();
+    assert_eq!(pod.run().status.code(), Some(42));
+    assert!(!pod.path("data/member").exists());
+    assert!(pod.path("data/stale-half-made/snap").exists());
+}
+
+#[test]
+fn who_was_not_told_enough_says_so() {
+    let mut unknown = Pod::new("Kept").with_log();
+    unknown.member_id = String::new();
+    let mut garbled = Pod::new("Kept").with_log();
+    garbled.cluster_id = "what".into();
+    for pod in [unknown, garbled, Pod::new("").with_log(), Pod::new("Maybe").with_log()] {
+        for order in [Pod::install, Pod::run] {
+            let output = order(&pod);
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            let words = pod.last_words().unwrap();
+            assert!(words.starts_with("not told: "), "{words}");
+        }
+        assert!(!pod.etcd_ran());
+    }
+}
+
+#[test]
+fn an_environment_that_says_nothing_starts_nothing() {
+    let pod = Pod::new("Fresh");
+    for missing in ["GATE_DATA", "GATE_DATA_DIR"] {
+        let mut command = pod.command(GATE, &["run", "--", "/bin/true"]);
+        assert_eq!(command.env_remove(missing).status().unwrap().code(), Some(1), "{missing}");
+        assert!(pod.last_words().unwrap().contains("does not say"), "{missing}");
+    }
+}
+
+/// The same pod may start many times over, and may have been cut short in between. What is installed works.
+#[test]
+fn installing_can_be_repeated() {
+    let pod = Pod::new("Kept").with_log();
+    fs::write(pod.path("bin/.gate.unfinished"), "half of it").unwrap();
+    fs::write(pod.path("bin/gate"), "an earlier one").unwrap();
+    fs::hard_link(pod.path("bin/gate"), pod.path("earlier")).unwrap();
+    for _ in 0..2 {
+        let output = pod.install();
+        assert!(output.status.success(), "{output:?}");
+        let words = format!("may start: the data is that of member {MEMBER_ID:x}");
+        assert_eq!(pod.last_words(), Some(words));
+        let there: Vec<_> = fs::read_dir(pod.path("bin")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(there, ["gate"]);
+        assert_eq!(fs::read(pod.path("bin/gate")).unwrap(), fs::read(GATE).unwrap());
+    }
+    assert_eq!(fs::read(pod.path("earlier")).unwrap(), b"an earlier one", "it is replaced, not written over");
+    let installed = pod.command(pod.path("bin/gate"), &["run", "--", "/bin/sh", "-c", "exit 7"]).status().unwrap();
+    assert_eq!(installed.code(), Some(7));
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let pod = Pod::new("Fresh");
+    let told = |arguments: &[&str]| {
+        assert_eq!(pod.command(GATE, arguments).status().unwrap().code(), Some(1), "{arguments:?}");
+        pod.last_words().unwrap()
+    };
+    assert!(told(&["run", "--", "/no/such/etcd"]).starts_with("starting /no/such/etcd: "));
+    assert!(told(&["install", "/no/such/directory"]).starts_with("copying "));
+    assert!(told(&["walk"]).starts_with("usage: "));
+}
+
+/// The message is for people; what counts is whether etcd starts.
+#[test]
+fn a_message_that_cannot_be_left_changes_nothing() {
+    for (pod, code) in [(Pod::new("Kept"), 1), (Pod::new("Kept").with_log(), 42)] {
+        fs::create_dir(pod.path("termination-log")).unwrap();
+        assert_eq!(pod.run().status.code(), Some(code));
+        assert_eq!(pod.etcd_ran(), code == 42);
+    }
+}
