@@ -1,7 +1,7 @@
-# The image of the operator: the static binary and nothing else.
-# The build context is a directory that contains just the file `etcd-operator`.
+# The image of the operator: two static binaries and nothing else. The gate is for the pods of members.
+# The build context is a directory that contains just the files `etcd-operator` and `gate`.
 FROM scratch
-COPY etcd-operator /etcd-operator
+COPY etcd-operator gate /
 USER 65532:65532
 ENTRYPOINT ["/etcd-operator"]
 CMD ["run"]

@@ -22,34 +22,6 @@ pub enum Command {
     Crds(CrdsOptions),
     /// Print the version of the operator.
     Version,
-    /// What runs in the pods of members.
-    #[command(subcommand)]
-    Agent(AgentCommand),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum AgentCommand {
-    /// Look at a member's data before etcd starts, and decide whether it may.
-    Gate(GateOptions),
-}
-
-#[derive(Debug, Args)]
-pub struct GateOptions {
-    /// etcd's data directory.
-    #[arg(long)]
-    pub data_dir: PathBuf,
-
-    /// Whether data must be there: `Fresh` or `Kept`.
-    #[arg(long, env = "GATE_DATA")]
-    pub data: String,
-
-    /// The ID of this member, if it is known.
-    #[arg(long, env = "GATE_MEMBER_ID")]
-    pub member_id: Option<String>,
-
-    /// The ID of the etcd cluster, if it is known.
-    #[arg(long, env = "GATE_CLUSTER_ID")]
-    pub cluster_id: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -85,7 +57,7 @@ pub struct RunOptions {
     #[arg(long, env = "ETCD_OPERATOR_IMAGE_PULL_POLICY", value_parser = parse_pull_policy)]
     pub image_pull_policy: Option<PullPolicy>,
 
-    /// The image that holds this program, for the init container of members. That of the operator's own pod unless set.
+    /// The image that holds the gate, for the init container of members. That of the operator's own pod unless set.
     #[arg(long, env = "ETCD_OPERATOR_AGENT_IMAGE")]
     pub agent_image: Option<String>,
 

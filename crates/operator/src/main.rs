@@ -1,6 +1,5 @@
 //! The etcd operator: runs etcd clusters on Kubernetes.
 
-mod agent;
 mod cli;
 mod controller;
 mod crds;
@@ -17,14 +16,13 @@ mod words;
 
 use clap::Parser;
 
-use crate::cli::{AgentCommand, Cli, Command};
+use crate::cli::{Cli, Command};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(options) => run::run(options).await,
         Command::Crds(options) => crds::write(options.out_dir.as_deref()),
-        Command::Agent(AgentCommand::Gate(options)) => agent::gate::run(&options),
         Command::Version => {
             println!("{}", env!("CARGO_PKG_VERSION"));
             Ok(())

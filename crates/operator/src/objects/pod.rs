@@ -1,4 +1,4 @@
-//! The pod of a member: the gate, which looks at the data first, and etcd.
+//! The pod of a member: the gate, which looks at the data first, and etcd, which is started through the gate too.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,9 @@ const VOLUME: &str = "etcd-data";
 const MOUNT: &str = "/var/lib/etcd";
 /// A folder on the volume rather than the volume itself: on a disk of its own that has a lost+found.
 pub const DATA_DIR: &str = "/var/lib/etcd/data";
+/// Where the gate puts a copy of itself for the etcd container, whose image has none.
+const GATE_VOLUME: &str = "gate";
+const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
 const METRICS_PORT: u16 = 2381;
 
@@ -68,7 +71,7 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, settings
             },
             "initContainers": [gate(&template, settings)],
             "containers": [etcd(spec, &template, place, ordinal, start, settings)],
-            "volumes": [volume(spec, &name)],
+            "volumes": [volume(spec, &name), gate_volume()],
             "affinity": affinity(&template, &place.cluster),
             "tolerations": template.tolerations,
             "nodeSelector": template.node_selector,
@@ -79,30 +82,36 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, settings
     })
 }
 
-/// It reads what it was told from the pod's annotations, anew at every start of the pod.
+/// Looks at the data when the pod starts, so that a pod that may not start never gets as far as etcd, and copies itself.
 fn gate(template: &PodTemplate, settings: &Settings) -> Value {
+    json!({
+        "name": "gate",
+        "image": settings.agent_image,
+        "imagePullPolicy": settings.pull_policy,
+        "command": ["/gate", "install", GATE_MOUNT],
+        "env": gate_environment(),
+        "resources": template.resources,
+        "securityContext": locked_down(),
+        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT}, {"name": GATE_VOLUME, "mountPath": GATE_MOUNT}],
+        // The message tells why a member may not start; the last lines of the log would do if it were lost.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    })
+}
+
+/// What the gate is told, in either container. The kubelet reads the annotations anew whenever it starts a container.
+fn gate_environment() -> Vec<Value> {
     let note = |variable: &str, annotation: &str| {
         json!({
             "name": variable,
             "valueFrom": {"fieldRef": {"fieldPath": format!("metadata.annotations['{annotation}']")}},
         })
     };
-    json!({
-        "name": "gate",
-        "image": settings.agent_image,
-        "imagePullPolicy": settings.pull_policy,
-        "args": ["agent", "gate", "--data-dir", DATA_DIR],
-        "env": [
-            note("GATE_DATA", annotations::DATA),
-            note("GATE_MEMBER_ID", annotations::MEMBER_ID),
-            note("GATE_CLUSTER_ID", annotations::CLUSTER_ID),
-        ],
-        "resources": template.resources,
-        "securityContext": locked_down(),
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT}],
-        // The message tells why a member may not start; the last lines of the log would do if it were lost.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    })
+    vec![
+        json!({"name": "GATE_DATA_DIR", "value": DATA_DIR}),
+        note("GATE_DATA", annotations::DATA),
+        note("GATE_MEMBER_ID", annotations::MEMBER_ID),
+        note("GATE_CLUSTER_ID", annotations::CLUSTER_ID),
+    ]
 }
 
 fn etcd(
@@ -117,7 +126,8 @@ fn etcd(
         "name": "etcd",
         "image": spec.image(&settings.etcd_repository),
         "imagePullPolicy": spec.pull_policy().or(settings.pull_policy),
-        "command": ["/usr/local/bin/etcd"],
+        // Init containers don't run again when this one is restarted, so the gate looks at the data here as well.
+        "command": [format!("{GATE_MOUNT}/gate"), "run", "--", "/usr/local/bin/etcd"],
         "args": arguments(spec, place, ordinal, start),
         "env": environment(template),
         "ports": [
@@ -127,7 +137,12 @@ fn etcd(
         ],
         "resources": template.resources,
         "securityContext": locked_down(),
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT}],
+        "volumeMounts": [
+            {"name": VOLUME, "mountPath": MOUNT},
+            {"name": GATE_VOLUME, "mountPath": GATE_MOUNT, "readOnly": true},
+        ],
+        // Only what the gate writes: the end of etcd's log, cut off anywhere, could look like a message of the gate.
+        "terminationMessagePolicy": "File",
         // The member's own state. Asking for a quorum would make all members unready at once when it is lost.
         "readinessProbe": {
             "httpGet": {"path": readiness_path(&spec.version), "port": "metrics"},
@@ -159,7 +174,8 @@ fn arguments(spec: &EtcdPeerSpec, place: &Place, ordinal: u32, start: &Start) ->
 fn environment(template: &PodTemplate) -> Vec<Value> {
     let limits = template.resources.as_ref().and_then(|resources| resources.limits.as_ref());
     let threads = limits.and_then(|limits| limits.get("cpu")).and_then(gomaxprocs);
-    threads.map(|threads| json!({"name": "GOMAXPROCS", "value": threads.to_string()})).into_iter().collect()
+    let threads = threads.map(|threads| json!({"name": "GOMAXPROCS", "value": threads.to_string()}));
+    gate_environment().into_iter().chain(threads).collect()
 }
 
 /// `/livez` asks the member alone. Versions before 3.5.11 have no such path, and a question that comes close to it.
@@ -176,6 +192,11 @@ fn volume(spec: &EtcdPeerSpec, name: &str) -> Value {
         }),
         None => json!({"name": VOLUME, "persistentVolumeClaim": {"claimName": name}}),
     }
+}
+
+/// It holds one small file, which the init container writes.
+fn gate_volume() -> Value {
+    json!({"name": GATE_VOLUME, "emptyDir": {"sizeLimit": "16Mi"}})
 }
 
 /// Members prefer different nodes, unless the user says where they should be.
@@ -197,4 +218,54 @@ fn locked_down() -> Value {
         "readOnlyRootFilesystem": true,
         "capabilities": {"drop": ["ALL"]},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_operator_core::observed::{Data, Told};
+
+    use super::*;
+
+    fn pod_of_a_founder() -> Value {
+        let spec = json!({"clusterName": "c", "version": "3.6.16", "storage": {"ephemeral": {}}});
+        let peer = EtcdPeer::new("c-0", serde_json::from_value(spec).unwrap());
+        let place = Place { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
+        let start = Start {
+            founding: Some("token".into()),
+            initial_cluster: vec![("c-0".into(), place.peer_url(0))],
+            told: Told { data: Data::Fresh, identity: None },
+            serves_clients: true,
+        };
+        let settings = Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None };
+        pod(&peer, &place, 0, &start, &settings)
+    }
+
+    fn mounted(container: &Value, volume: &str) -> Value {
+        let mounts = container["volumeMounts"].as_array().unwrap();
+        mounts.iter().find(|mount| mount["name"] == volume).unwrap().clone()
+    }
+
+    #[test]
+    fn etcd_never_starts_but_through_the_gate() {
+        let pod = pod_of_a_founder();
+        let (init, etcd) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
+        assert_eq!(init["command"], json!(["/gate", "install", "/gate-bin"]));
+        assert_eq!(etcd["command"], json!(["/gate-bin/gate", "run", "--", "/usr/local/bin/etcd"]));
+        assert_eq!(mounted(init, "gate")["mountPath"], "/gate-bin");
+        assert_eq!(mounted(etcd, "gate"), json!({"name": "gate", "mountPath": "/gate-bin", "readOnly": true}));
+        assert_eq!(mounted(init, "etcd-data"), mounted(etcd, "etcd-data"));
+        assert_eq!(etcd["env"], init["env"], "both are told the same");
+        let told: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+        assert_eq!(told, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
+        assert!(etcd["args"].as_array().unwrap().contains(&json!(format!("--data-dir={DATA_DIR}"))));
+    }
+
+    #[test]
+    fn both_containers_are_locked_down() {
+        let spec = &pod_of_a_founder()["spec"];
+        assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+        for container in [&spec["initContainers"][0], &spec["containers"][0]] {
+            assert_eq!(container["securityContext"], locked_down());
+        }
+    }
 }

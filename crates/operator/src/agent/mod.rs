@@ -1,3 +1,0 @@
-//! What runs in the pods of members rather than in the operator's own.
-
-pub mod gate;
