@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{format_id, parse_id};
-use etcd_operator_core::observed::{Birth, Data, Identity, Told};
+use etcd_operator_core::gate::{name_of_data, read_data};
+use etcd_operator_core::observed::{Birth, Identity, Told};
 
 /// On pods and claims: the ID of the member whose data it is.
 pub const MEMBER_ID: &str = "etcd.improbable.io/member-id";
 /// On pods and claims: the ID of the etcd cluster.
 pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
-/// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of the pod.
+/// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of etcd.
 pub const DATA: &str = "etcd.improbable.io/data";
 /// On claims: the token and the size of the birth that the claim was made for.
 pub const BIRTH_TOKEN: &str = "etcd.improbable.io/birth-token";
@@ -56,19 +57,10 @@ pub fn read_birth(annotations: &BTreeMap<String, String>) -> Option<Birth> {
     Some(Birth { token: annotations.get(BIRTH_TOKEN)?.clone(), size: annotations.get(BIRTH_SIZE)?.parse().ok()? })
 }
 
-pub fn read_data(text: &str) -> Option<Data> {
-    [Data::Fresh, Data::Kept].into_iter().find(|data| name_of_data(*data) == text)
-}
-
-fn name_of_data(data: Data) -> &'static str {
-    match data {
-        Data::Fresh => "Fresh",
-        Data::Kept => "Kept",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use etcd_operator_core::observed::Data;
+
     use super::*;
 
     fn owned(all: BTreeMap<&'static str, String>) -> BTreeMap<String, String> {
