@@ -1,12 +1,8 @@
-//! An etcd cluster under test: made with `kubectl`, judged with `etcdctl`, and written to by a client that remembers what
-//! was acknowledged.
+//! An etcd cluster under test: made with `kubectl`, judged with `etcdctl`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,6 +10,9 @@ use crate::{Namespace, checkout, eventually, try_kubectl};
 
 /// How long a cluster may take for what it was asked to do. Generous: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The members as etcd lists them: name → (ID, learner). One that has never started has no name yet.
+pub type Members = BTreeMap<String, (u64, bool)>;
 
 /// The manifest of a small cluster.
 pub fn manifest(name: &str, replicas: u32) -> Value {
@@ -27,6 +26,13 @@ pub fn manifest(name: &str, replicas: u32) -> Value {
             "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": "50Mi"}}}},
         },
     })
+}
+
+/// One whose members are replaced soon when they are out of reach.
+pub fn impatient_manifest(name: &str, replicas: u32) -> Value {
+    let mut manifest = manifest(name, replicas);
+    manifest["spec"]["recovery"] = json!({"memberReplacement": {"after": "30s"}});
+    manifest
 }
 
 pub struct Etcd<'a> {
@@ -58,6 +64,19 @@ impl<'a> Etcd<'a> {
         conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default()
     }
 
+    /// For `eventually`: a condition has this status and reason, and its message mentions all of these.
+    pub fn says(&self, kind: &str, status: &str, reason: &str, mentions: &[&str]) -> Result<(), String> {
+        let condition = self.condition(kind);
+        let message = condition["message"].as_str().unwrap_or_default();
+        let as_expected = condition["status"] == status && condition["reason"] == reason;
+        let complete = mentions.iter().all(|mention| message.contains(mention));
+        if as_expected && complete { Ok(()) } else { Err(condition.to_string()) }
+    }
+
+    pub fn patch(&self, patch: &Value) {
+        self.namespace.kubectl(&format!("patch etcdcluster {} --type=merge -p {patch}", self.name));
+    }
+
     pub fn scale(&self, replicas: u32) {
         self.namespace.kubectl(&format!("scale etcdcluster {} --replicas={replicas}", self.name));
     }
@@ -76,14 +95,33 @@ impl<'a> Etcd<'a> {
         });
     }
 
-    /// The client URLs of all members, by the addresses of their pods.
-    pub fn endpoints(&self) -> String {
+    /// The pods of the members. None if the API server can't be asked just now.
+    pub fn pods(&self) -> Vec<Value> {
         let selector = format!("-l etcd.improbable.io/cluster-name={}", self.name);
         let pods = try_kubectl(&format!("--namespace {} get pods {selector} -o json", self.namespace.name));
         let pods: Value = pods.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        let addresses =
-            pods["items"].as_array().into_iter().flatten().filter_map(|pod| pod["status"]["podIP"].as_str());
-        addresses.map(|address| format!("http://{address}:2379")).collect::<Vec<_>>().join(",")
+        pods["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// The client URLs of all members, by the addresses of their pods: name → URL.
+    pub fn urls(&self) -> BTreeMap<String, String> {
+        let url = |pod: &Value| {
+            let (name, address) = (pod["metadata"]["name"].as_str()?, pod["status"]["podIP"].as_str()?);
+            Some((name.to_owned(), format!("http://{address}:2379")))
+        };
+        self.pods().iter().filter_map(url).collect()
+    }
+
+    /// Where the members run: name → node.
+    pub fn nodes(&self) -> BTreeMap<String, String> {
+        let node = |pod: &Value| {
+            Some((pod["metadata"]["name"].as_str()?.to_owned(), pod["spec"]["nodeName"].as_str()?.to_owned()))
+        };
+        self.pods().iter().filter_map(node).collect()
+    }
+
+    pub fn endpoints(&self) -> String {
+        self.urls().into_values().collect::<Vec<_>>().join(",")
     }
 
     pub fn etcdctl(&self, args: &[&str]) -> Result<String, String> {
@@ -98,10 +136,20 @@ impl<'a> Etcd<'a> {
         self.etcdctl(&["get", key, "--print-value-only"]).ok().filter(|value| !value.is_empty())
     }
 
-    /// The members as etcd lists them: name → (ID, learner).
-    pub fn members(&self) -> BTreeMap<String, (u64, bool)> {
-        let list = self.etcdctl(&["member", "list", "-w", "json"]).expect("etcd lists its members");
-        let list: Value = serde_json::from_str(&list).expect("JSON");
+    /// The value that one member has by itself, whatever the others say.
+    pub fn value_on(&self, member: &str, key: &str) -> Result<String, String> {
+        let urls = self.urls();
+        let url = urls.get(member).ok_or_else(|| format!("{member} has no address"))?;
+        etcdctl(url, &["get", key, "--consistency=s", "--print-value-only"])
+    }
+
+    pub fn members(&self) -> Members {
+        self.try_members().expect("etcd lists its members")
+    }
+
+    pub fn try_members(&self) -> Result<Members, String> {
+        let list = self.etcdctl(&["member", "list", "-w", "json"])?;
+        let list: Value = serde_json::from_str(&list).map_err(|error| format!("{error}: {list}"))?;
         let members = list["members"].as_array().cloned().unwrap_or_default();
         let entry = |member: &Value| {
             let learner = member["isLearner"].as_bool().unwrap_or_default();
@@ -110,24 +158,42 @@ impl<'a> Etcd<'a> {
                 (member["ID"].as_u64().unwrap_or_default(), learner),
             )
         };
-        members.iter().map(entry).collect()
+        Ok(members.iter().map(entry).collect())
+    }
+
+    /// The names that its members and their objects have.
+    pub fn names(&self, count: u32) -> Vec<String> {
+        (0..count).map(|ordinal| format!("{}-{ordinal}", self.name)).collect()
     }
 
     /// Exactly these ordinals, all of them voters.
     pub fn assert_voters(&self, count: u32) {
         let members = self.members();
-        let expected: Vec<String> = (0..count).map(|ordinal| format!("{}-{ordinal}", self.name)).collect();
-        let mut names: Vec<&String> = members.keys().collect();
-        names.sort();
-        assert_eq!(names, expected.iter().collect::<Vec<_>>(), "the members of {}", self.name);
+        let names: Vec<&String> = members.keys().collect();
+        assert_eq!(names, self.names(count).iter().collect::<Vec<_>>(), "the members of {}", self.name);
         assert!(members.values().all(|(_, learner)| !learner), "no learner is left: {members:?}");
     }
 
+    /// The members have what they need, and nothing is left over.
+    pub fn assert_objects(&self, count: u32) {
+        for kind in ["etcdpeers", "pods", "pvc"] {
+            assert_eq!(self.names_of(kind), self.names(count), "{kind}");
+        }
+    }
+
     pub fn names_of(&self, kind: &str) -> Vec<String> {
+        self.uids_of(kind).into_keys().collect()
+    }
+
+    /// The objects of a kind that belong to the cluster: name → UID. An object that was made anew has another one.
+    pub fn uids_of(&self, kind: &str) -> BTreeMap<String, String> {
         let selector = format!("-l etcd.improbable.io/cluster-name={}", self.name);
         let list = self.namespace.get(&format!("{kind} {selector}"));
-        let items = list["items"].as_array().cloned().unwrap_or_default();
-        items.iter().filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect()
+        let entry = |item: &Value| {
+            let metadata = &item["metadata"];
+            Some((metadata["name"].as_str()?.to_owned(), metadata["uid"].as_str()?.to_owned()))
+        };
+        list["items"].as_array().into_iter().flatten().filter_map(entry).collect()
     }
 }
 
@@ -137,70 +203,4 @@ pub fn etcdctl(endpoints: &str, args: &[&str]) -> Result<String, String> {
     let output = command.output().expect("etcdctl runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
-}
-
-/// A client that writes one key after another and remembers which were acknowledged.
-pub struct Writer {
-    stop: Arc<AtomicBool>,
-    work: JoinHandle<Written>,
-}
-
-/// What a writer did.
-pub struct Written {
-    pub acknowledged: u64,
-    pub longest_pause: Duration,
-}
-
-impl Writer {
-    pub fn start(namespace: &Namespace, cluster: &str) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, namespace, name) = (stop.clone(), Namespace::borrowed(&namespace.name), cluster.to_owned());
-        let work = std::thread::spawn(move || {
-            let etcd = Etcd { namespace: &namespace, name };
-            write_until(&stopped, &etcd)
-        });
-        Writer { stop, work }
-    }
-
-    pub fn finish(self) -> Written {
-        self.stop.store(true, Ordering::SeqCst);
-        self.work.join().expect("the writer ends")
-    }
-}
-
-/// Keys are `written/<number>`, counted up only when a write was acknowledged: each number below the count must be there.
-fn write_until(stop: &AtomicBool, etcd: &Etcd) -> Written {
-    let mut written = Written { acknowledged: 0, longest_pause: Duration::ZERO };
-    let (mut endpoints, mut last) = (etcd.endpoints(), Instant::now());
-    while !stop.load(Ordering::SeqCst) {
-        let number = written.acknowledged;
-        match etcdctl(&endpoints, &["put", &key(number), &number.to_string()]) {
-            Ok(_) => {
-                written.acknowledged += 1;
-                written.longest_pause = written.longest_pause.max(last.elapsed());
-                last = Instant::now();
-            }
-            // Not acknowledged, so nothing is known of it; the same key is written again.
-            Err(_) => endpoints = etcd.endpoints(),
-        }
-        if number.is_multiple_of(20) {
-            endpoints = etcd.endpoints();
-        }
-    }
-    written
-}
-
-fn key(number: u64) -> String {
-    format!("written/{number:06}")
-}
-
-impl Written {
-    /// Every write that was acknowledged can be read.
-    pub fn assert_kept(&self, etcd: &Etcd) {
-        let keys = etcd.etcdctl(&["get", "written/", "--prefix", "--keys-only"]).expect("etcd lists the keys");
-        let keys: BTreeSet<&str> = keys.lines().collect();
-        assert!(self.acknowledged > 0, "nothing was written at all");
-        let lost: Vec<u64> = (0..self.acknowledged).filter(|number| !keys.contains(key(*number).as_str())).collect();
-        assert!(lost.is_empty(), "of {} acknowledged writes these are lost: {lost:?}", self.acknowledged);
-    }
 }

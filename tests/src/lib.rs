@@ -2,6 +2,14 @@
 //! conditions with a deadline.
 
 pub mod etcd;
+pub mod gateway;
+pub mod hash;
+pub mod health;
+pub mod operator;
+pub mod outage;
+pub mod random;
+pub mod strike;
+pub mod writer;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,6 +70,17 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
     }
 }
 
+/// Watches that something stays as it is for a while.
+pub fn stays(what: &str, time: Duration, mut ask: impl FnMut() -> Result<(), String>) {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        if let Err(reason) = ask() {
+            panic!("{what}: not any more after {:?}: {reason}", started.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
 /// For `eventually`: what was seen must be what is expected.
 pub fn is<T: PartialEq + std::fmt::Debug>(seen: T, expected: T) -> Result<(), String> {
     if seen == expected { Ok(()) } else { Err(format!("{seen:?} instead of {expected:?}")) }
@@ -102,6 +121,12 @@ impl Namespace {
 
     pub fn get(&self, line: &str) -> Value {
         get(&format!("--namespace {} {line}", self.name))
+    }
+
+    /// Reads an object that may not be there.
+    pub fn find(&self, line: &str) -> Option<Value> {
+        let found = self.kubectl(&format!("get {line} --ignore-not-found -o json"));
+        (!found.is_empty()).then(|| serde_json::from_str(&found).expect("kubectl prints JSON"))
     }
 
     pub fn wait_for_pod(&self, pod: &str) {

@@ -4,7 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use e2e::{Namespace, eventually, finish, get, is, try_kubectl};
+use e2e::etcd::etcdctl;
+use e2e::outage::wait_for_node;
+use e2e::{Namespace, eventually, finish, is, strike, try_kubectl};
 use lab::node::Node;
 use lab::{api, faults};
 
@@ -35,7 +37,7 @@ spec:
   containers:
   - name: etcd
     image: quay.io/coreos/etcd:v3.6.16
-    command: [/usr/local/bin/etcd, --data-dir=/data/etcd, "--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://127.0.0.1:2379"]
+    command: [/usr/local/bin/etcd, --data-dir=/data/data, "--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://127.0.0.1:2379"]
     readinessProbe: {{exec: {{command: [etcdctl, endpoint, health]}}, periodSeconds: 1, timeoutSeconds: 5}}
     volumeMounts: [{{name: data, mountPath: /data}}]
   volumes: [{{name: data, persistentVolumeClaim: {{claimName: data}}}}]
@@ -59,20 +61,7 @@ fn greeting(namespace: &Namespace) -> Result<String, String> {
 
 /// Asks etcd from outside of Kubernetes, by the pod's address.
 fn answers(address: &str) -> bool {
-    let etcdctl = e2e::checkout().join(".lab/bin/etcdctl");
-    let mut command = std::process::Command::new(etcdctl);
-    command.args(["--command-timeout=2s", "--dial-timeout=2s", "--endpoints", &format!("http://{address}:2379")]);
-    command.args(["get", "greeting"]).output().unwrap().status.success()
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = get(&format!("node {}", node.name()))["status"]["conditions"].clone();
-    conditions.as_array().unwrap().iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-}
-
-fn wait_for_node(node: &Node, ready: bool) {
-    let what = format!("{} is {}Ready", node.name(), if ready { "" } else { "not " });
-    eventually(&what, Duration::from_secs(60), || is(is_ready(node), ready));
+    etcdctl(&format!("http://{address}:2379"), &["get", "greeting"]).is_ok()
 }
 
 #[test]
@@ -86,10 +75,10 @@ fn a_node_loses_its_power_and_comes_back() {
     node.stop().unwrap();
     assert!(!node.is_on());
     assert!(!answers(&address), "a pod on a node without power must not answer");
-    wait_for_node(&node, false);
+    wait_for_node(node, false);
 
     finish(node.start()).unwrap();
-    wait_for_node(&node, true);
+    wait_for_node(node, true);
     let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
     assert_eq!(value, "hello");
     // The kubelet reports it a moment later.
@@ -107,10 +96,10 @@ fn a_node_is_cut_from_the_network_and_healed() {
 
     node.cut().unwrap();
     assert!(!answers(&address), "a pod on a node without network must not answer");
-    wait_for_node(&node, false);
+    wait_for_node(node, false);
 
     node.heal().unwrap();
-    wait_for_node(&node, true);
+    wait_for_node(node, true);
     eventually("etcd answers again", Duration::from_secs(30), || is(answers(&address), true));
     assert_eq!(namespace.get("pod etcd")["status"]["containerStatuses"][0]["restartCount"], 0, "it ran all the time");
 }
@@ -134,6 +123,25 @@ fn a_volume_is_wiped_or_destroyed() {
         let events = namespace.kubectl("get events --field-selector reason=FailedMount");
         if events.contains("FailedMount") { Ok(()) } else { Err("no such event".to_owned()) }
     });
+}
+
+#[test]
+fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
+    let _alone = alone();
+    let namespace = start_etcd("fault-corrupt", "node3");
+    assert_eq!(namespace.kubectl("exec etcd -- etcdctl put greeting unmistakable"), "OK");
+    let complaint = strike::corrupt_volume(&namespace.name, "data", "never written").unwrap_err();
+    assert!(complaint.contains("is nowhere in"), "{complaint}");
+
+    eventually("the value is in the database", Duration::from_secs(10), || {
+        strike::corrupt_volume(&namespace.name, "data", "unmistakable")
+    });
+    assert_eq!(greeting(&namespace).as_deref(), Ok("tnmistakable"));
+    assert_eq!(namespace.kubectl("exec etcd -- etcdctl put another value"), "OK");
+    assert_eq!(greeting(&namespace).as_deref(), Ok("tnmistakable"), "a neighbour that is written does not repair it");
+    strike::kill_container(&namespace.name, "etcd", "etcd").unwrap();
+    let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
+    assert_eq!(value, "tnmistakable", "nor does a new start");
 }
 
 #[test]

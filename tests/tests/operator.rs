@@ -2,34 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::operator::{IN_ITS_NAMESPACE, leader, name, running_pods};
 use e2e::{Namespace, eventually, finish, get, is, kubectl, kubectl_with_input, try_kubectl};
 use lab::{api, faults};
 use serde_json::{Value, json};
 
-const IN_ITS_NAMESPACE: &str = "--namespace etcd-operator";
 const SAMPLE: &str = "config/samples/etcd_v1alpha1_etcdcluster.yaml";
-
-fn running_pods() -> Vec<Value> {
-    let pods = get(&format!("{IN_ITS_NAMESPACE} pods -l app.kubernetes.io/name=etcd-operator"));
-    let ready = |pod: &Value| {
-        let statuses = pod["status"]["containerStatuses"].as_array().cloned().unwrap_or_default();
-        pod["metadata"]["deletionTimestamp"].is_null() && statuses.iter().any(|status| status["ready"] == true)
-    };
-    pods["items"].as_array().unwrap().iter().filter(|pod| ready(pod)).cloned().collect()
-}
-
-fn name(pod: &Value) -> String {
-    pod["metadata"]["name"].as_str().unwrap().to_owned()
-}
-
-/// The pod that holds the lease.
-fn leader() -> Result<String, String> {
-    let lease = get(&format!("{IN_ITS_NAMESPACE} lease etcd-operator"));
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
-    let pods: Vec<String> = running_pods().iter().map(name).collect();
-    let leading = pods.into_iter().find(|pod| holder.starts_with(pod.as_str()));
-    leading.ok_or(format!("the lease is held by {holder:?}, which is no running pod"))
-}
 
 fn another_leader(old: &str) -> Result<String, String> {
     leader().and_then(|pod| if pod == old { Err("still the old one".to_owned()) } else { Ok(pod) })

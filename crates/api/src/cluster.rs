@@ -1,17 +1,22 @@
 //! EtcdCluster: an etcd cluster as its user asks for it. What the operator reports about it is in `cluster_status`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Affinity;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::care::{self, Maintenance, Recovery};
 use crate::cluster_status::EtcdClusterStatus;
 use crate::etcd::EtcdOptions;
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
 use crate::storage::{DeletionPolicy, Storage};
-use crate::{rules, schema};
+use crate::{quantity, rules, schema};
+
+/// How large a database may become if nobody says: etcd's own default.
+const ETCD_QUOTA: i64 = 2 << 30;
 
 /// What the etcd cluster should be like.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +118,20 @@ pub struct EtcdClusterSpec {
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
+    /// Optional. `true` stops everything that the operator does to this cluster; it goes on reporting. Members that run
+    /// go on running. The annotation `etcd.improbable.io/paused: "true"` on the EtcdCluster or on any EtcdPeer, pod or
+    /// volume claim of it does the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+
+    /// Optional. What is done about members that do not come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+
+    /// Optional. What is done to keep members fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<Maintenance>,
+
     /// Optional. Where the container image of etcd comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
@@ -153,6 +172,27 @@ impl EtcdClusterSpec {
     /// When a node pulls the image.
     pub fn pull_policy(&self) -> Option<PullPolicy> {
         self.image.as_ref().and_then(|image| image.pull_policy)
+    }
+
+    /// After how long a member that is out of reach is replaced. `None`: never.
+    pub fn replace_after(&self) -> Option<Duration> {
+        care::replace_after(self.recovery.as_ref())
+    }
+
+    /// Whether databases are defragmented.
+    pub fn defragments(&self) -> bool {
+        self.maintenance.as_ref().and_then(|maintenance| maintenance.auto_defragment).unwrap_or(true)
+    }
+
+    /// How often the members' data is compared. `None`: never.
+    pub fn compare_every(&self) -> Option<Duration> {
+        care::compare_every(self.maintenance.as_ref())
+    }
+
+    /// How large the database of a member may become, in bytes.
+    pub fn quota(&self) -> i64 {
+        let asked_for = self.etcd.as_ref().and_then(|etcd| etcd.quota_backend_bytes.as_ref());
+        asked_for.and_then(quantity::rounded_up).unwrap_or(ETCD_QUOTA)
     }
 
     /// The flags of etcd that were asked for: names without leading dashes, and values.

@@ -1,6 +1,6 @@
 //! The status of an EtcdCluster: what the operator last saw of it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,6 +102,10 @@ pub struct Member {
     /// Whether the member answered when it was last asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<bool>,
+
+    /// Since when the member has not answered. Absent if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unhealthy_since: Option<Time>,
 
     /// How large the database of the member is, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -176,6 +177,43 @@ pub struct EtcdPeerStatus {
     /// with an empty one again.
     #[serde(default)]
     pub started: bool,
+
+    /// The last time that the member was given up for a new one of the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Replacement>,
+
+    /// The last time that the database of the member was defragmented.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_defragmentation: Option<Defragmentation>,
+}
+
+/// A defragmentation of a member's database.
+#[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Defragmentation {
+    /// When it was begun.
+    pub time: Time,
+
+    /// How much of the database was in use by then, in bytes.
+    pub db_size_in_use: i64,
+}
+
+/// The replacement of a member by a new one of the same name.
+#[derive(JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replacement {
+    /// The ID of the member that was given up, in hexadecimal.
+    #[serde(rename = "memberID")]
+    pub member_id: String,
+
+    /// When it was given up.
+    pub time: Time,
+
+    /// How often members of this name were given up in close succession. Each next one waits twice as long.
+    pub count: i32,
+
+    /// Why it was given up.
+    pub reason: String,
 }
 
 impl EtcdPeerStatus {

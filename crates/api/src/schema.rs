@@ -19,6 +19,9 @@ const MAX_LABELS: u32 = 64;
 /// Somewhat more than Kubernetes allows, so that what is too long meets the rule with its sentence.
 const MAX_LABEL: u32 = 256;
 
+/// Longer than any sensible duration.
+const MAX_DURATION: u32 = 16;
+
 /// Takes `required` out of the schema of a type that checks the presence of its fields with rules.
 ///
 /// The API server answers a violated `required` with the words "Required value" alone, a violated rule with our sentence.
@@ -43,6 +46,11 @@ pub fn tidy_quantities(schema: &mut Schema) {
         schema.insert("maxProperties".into(), MAX_RESOURCES.into());
     }
     transform_subschemas(&mut tidy_quantities, schema);
+}
+
+/// Bounds the text of a duration.
+pub fn bound_duration(schema: &mut Schema) {
+    schema.insert("maxLength".into(), MAX_DURATION.into());
 }
 
 /// Bounds a map of flags and their values.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::ailments::data_loss;
 use crate::founders;
-use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Told};
+use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, Told};
 use crate::plan::{Start, Step};
 
 /// Starts all founding members at once, with everything they need.
@@ -37,14 +38,12 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         // An EtcdPeer that was recreated a moment ago knows nothing yet; its claim does.
         let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
         let known = recorded.or_else(|| Some((claimed?, true)));
-        let (told, fellows) = match (known, &birth) {
-            (Some((identity, true)), _) => {
-                (Told { data: Data::Kept, identity: Some(identity) }, ordinals.iter().copied().collect())
-            }
-            // A founder that nobody has seen running. It may have data, and must come back for it; it doesn't found again.
+        let identity = match (known, &birth) {
+            (Some((identity, true)), _) => identity,
+            // A founder that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
+            // whether it ever had any, and it waits for those who can.
             (_, Some(birth)) if claim.is_some_and(|claim| is_unmarked_founders(claim, birth)) => {
-                let identity = founders::identity_of(&observed.place, birth, ordinal);
-                (Told { data: Data::Fresh, identity: Some(identity) }, (0..birth.size).collect::<Vec<u32>>())
+                founders::identity_of(&observed.place, birth, ordinal)
             }
             _ => continue,
         };
@@ -54,8 +53,10 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         if let (None, Some((identity, started))) = (recorded, known) {
             steps.push(Step::RecordMember { ordinal, identity, started });
         }
-        if !observed.durable || claim.is_some() {
-            let initial_cluster = fellows.into_iter().map(|fellow| entry(observed, fellow)).collect();
+        // What is kept in the pod itself does not come back with a new one.
+        if claim.is_some() {
+            let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
+            let told = Told { data: Data::Kept, identity: Some(identity) };
             let start = Start { founding: None, initial_cluster, told, serves_clients: true };
             steps.extend(run_pod(observed, ordinal, start));
         }
@@ -92,14 +93,16 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     if peer.is_none() {
         steps.push(Step::CreatePeer { ordinal, founding: false });
     }
-    if recorded.is_none_or(|peer| peer.started != started) {
-        steps.push(Step::RecordMember { ordinal, identity, started });
+    let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
+    let serves_clients = !member.learner;
+    let record = Some(Step::RecordMember { ordinal, identity, started });
+    let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
+    if !started {
+        steps.extend(record.clone());
     }
     let claim = observed.claims.get(&ordinal);
     match claim {
-        // A member that ran before and has no claim any more has lost its data: a new claim would not bring it back.
-        None if observed.durable && started => return steps,
-        None if observed.durable => {
+        None if observed.durable && !started => {
             steps.push(Step::CreateClaim { ordinal, birth: None, identity: Some(identity) });
         }
         // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
@@ -108,20 +111,20 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         }
         _ => {}
     }
-    let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
-    let serves_clients = !member.learner;
+    // A new claim or a new pod would not bring the data back.
+    if started && !observed.is_healthy(member) && data_loss(observed, ordinal, member.id).is_some() {
+        return steps;
+    }
     match observed.pods.get(&ordinal) {
+        Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
+        Some(pod) if is_of_another(pod.told, identity) => steps.extend(stop_pod_of_removed(ordinal, pod)),
         Some(pod) if pod.deleting => {}
-        Some(pod) if is_of_another(pod.told, identity) => {
-            let why = "it belongs to a member that was removed".to_owned();
-            steps.push(Step::DeletePod { ordinal, why });
-        }
         // It waits for data that never was, and knows a list of members that may be an old one.
         Some(pod) if !started && pod.told.is_some_and(|told| told.data == Data::Kept) => {
             let why = "its member has never run, and must start as a new one".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
-        Some(pod) if !pod.finished => {
+        Some(pod) if !pod.finished && !is_held_up(observed, ordinal, pod) => {
             if pod.told != Some(told) || pod.serves_clients != serves_clients {
                 steps.push(Step::TellPod { ordinal, told, serves_clients });
             }
@@ -132,6 +135,10 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             let initial_cluster = all.map(|member| (observed.name_of(member), member.peer_url.clone())).collect();
             steps.extend(run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients }));
         }
+    }
+    // Before anybody counts on its data, its pod knows that it must have it.
+    if started {
+        steps.extend(record);
     }
     steps
 }
@@ -144,29 +151,57 @@ fn is_of_another(told: Option<Told>, identity: Identity) -> bool {
 /// the EtcdPeer when both are gone. A claim of this cluster goes even if its EtcdPeer is gone already.
 pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let mut steps = Vec::new();
-    let birth = birth_of(observed, membership.cluster_id);
-    let is_ours = |claim: &Claim| match (claim.identity, &birth) {
-        (Some(identity), _) => identity.cluster_id == membership.cluster_id,
-        (None, Some(birth)) => is_unmarked_founders(claim, birth),
-        (None, None) => false,
-    };
+    let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
     let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
     let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(claimed).collect();
     let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
     for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
-        let (pod, claim) = (observed.pods.get(&ordinal), observed.claims.get(&ordinal));
-        if pod.is_some_and(|pod| !pod.deleting) {
-            steps.push(Step::DeletePod { ordinal, why: "its member was removed".to_owned() });
-        }
-        if claim.is_some_and(|claim| !claim.deleting) {
-            steps.push(Step::DeleteClaim { ordinal });
-        }
+        steps.extend(clear_away(observed, membership, ordinal));
+        let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
         let peer = observed.peers.get(&ordinal);
-        if pod.is_none() && claim.is_none() && peer.is_some_and(|peer| !peer.deleting) {
+        if has_left && peer.is_some_and(|peer| !peer.deleting) {
             steps.push(Step::DeletePeer { ordinal });
         }
     }
     steps
+}
+
+/// Clears away the volume and the pod of a member that has left. The claim first: from then on nothing new can be started
+/// on it, also not if the rest loses its quorum a moment later. It goes when the pod does.
+pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
+    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting);
+    let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
+    let pod = observed.pods.get(&ordinal).and_then(|pod| stop_pod_of_removed(ordinal, pod));
+    ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
+}
+
+/// Whether a claim holds data of a cluster, or was made to.
+fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
+    match (claim.identity, birth_of(observed, cluster_id)) {
+        (Some(identity), _) => identity.cluster_id == cluster_id,
+        (None, Some(birth)) => is_unmarked_founders(claim, &birth),
+        (None, None) => false,
+    }
+}
+
+/// Stops the pod of a member that was removed. On a node that is down nobody else would ever say that it has stopped;
+/// and if it still runs there, the others don't know it any more. `None` if it is stopping.
+fn stop_pod_of_removed(ordinal: u32, pod: &Pod) -> Option<Step> {
+    let why = "its member was removed".to_owned();
+    match pod.node {
+        Some(node) if node.down_since.is_some() => Some(Step::FencePod { ordinal, why }),
+        _ if pod.deleting => None,
+        _ => Some(Step::DeletePod { ordinal, why }),
+    }
+}
+
+/// Whether somebody vouches that a pod runs no more, although its node can't say so, and it can go on elsewhere.
+fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
+    observed.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
+}
+
+fn fence(ordinal: u32) -> Step {
+    Step::FencePod { ordinal, why: "its node is out of service".to_owned() }
 }
 
 /// Makes the pod, or clears away one that will never run again so that it can be made. None is made on a claim that is
@@ -176,11 +211,21 @@ fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
         None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
         None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
         None => Some(Step::CreatePod { ordinal, start }),
+        Some(pod) if is_fenced(observed, pod) => Some(fence(ordinal)),
         Some(pod) if pod.finished && !pod.deleting => {
             Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })
         }
+        Some(pod) if is_held_up(observed, ordinal, pod) && !pod.deleting => {
+            Some(Step::DeletePod { ordinal, why: "it waits for a volume that is being deleted".to_owned() })
+        }
         Some(_) => None,
     }
+}
+
+/// Whether a pod and its claim wait for each other: no node takes the one while the other is being deleted, and that
+/// does not go while a pod wants it.
+fn is_held_up(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
+    pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
 }
 
 fn entry(observed: &Observed, ordinal: u32) -> (String, String) {

@@ -6,7 +6,8 @@ use etcd_operator_api::format_id;
 
 use crate::names::Place;
 
-/// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name.
+/// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name. Moments are
+/// seconds since 1970, and lengths of time are seconds.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub place: Place,
@@ -18,6 +19,15 @@ pub struct Observed {
     pub durable: bool,
     /// Whether the EtcdCluster is being deleted.
     pub deleting: bool,
+    /// Where it is written that nothing may be done, if it is.
+    pub paused: Option<String>,
+    pub now: i64,
+    /// After how long a member that is out of reach is replaced. `None`: never.
+    pub replace_after: Option<i64>,
+    /// Whether databases are defragmented.
+    pub defragments: bool,
+    /// How large a database may become, in bytes.
+    pub quota: i64,
     /// What was recorded about the birth of the cluster, before it.
     pub birth: Option<Birth>,
     /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
@@ -31,6 +41,28 @@ pub struct Observed {
     pub answers: BTreeMap<u32, Result<Answer, String>>,
     /// The membership as a quorum knows it. `None` means that no quorum could be asked, and nothing else.
     pub membership: Option<Membership>,
+    /// Who belongs to the cluster as far as a member knows that answers without a quorum. Good enough to tell, not to act.
+    pub hearsay: Option<Membership>,
+    /// Since when members that were not well at the last look were not, by ID.
+    pub unwell_since: BTreeMap<u64, i64>,
+    pub alarms: BTreeSet<Alarm>,
+    /// The members whose data differs from that which a majority agrees on, by ID.
+    pub differing: BTreeSet<u64>,
+}
+
+/// What etcd raises when it can't go on by itself. It stays until somebody disarms it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alarm {
+    pub member_id: u64,
+    pub kind: AlarmKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlarmKind {
+    /// A database has reached its quota; nothing is written any more.
+    NoSpace,
+    /// A member's data is not that of the others.
+    Corrupt,
 }
 
 /// How a cluster is brought into being: by members that all know this.
@@ -54,6 +86,36 @@ pub struct Peer {
     /// Whether the member was ever seen running under that identity, so that its data must be there.
     pub started: bool,
     pub deleting: bool,
+    /// The last time that a member of this name was given up.
+    pub replacement: Option<Replacement>,
+    pub defragmented: Option<Defragmentation>,
+}
+
+/// The last time that a database was defragmented, and how many bytes of it were in use by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defragmentation {
+    pub at: i64,
+    pub in_use: i64,
+}
+
+/// The giving up of a member for a new one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The member that was given up.
+    pub member_id: u64,
+    pub at: i64,
+    /// How often members of this name were given up in close succession.
+    pub count: u32,
+    pub why: String,
+}
+
+/// A node, as far as it matters for what is on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Since when Kubernetes has not heard of it, or it is gone.
+    pub down_since: Option<i64>,
+    /// Whether somebody vouches that nothing runs on it any more (the taint `node.kubernetes.io/out-of-service`).
+    pub fenced: bool,
 }
 
 /// The pod of a member.
@@ -66,8 +128,29 @@ pub struct Pod {
     pub told: Option<Told>,
     /// Whether the client Service sends clients to it.
     pub serves_clients: bool,
-    /// What keeps it from running, in words: no node, no image, no data.
-    pub problem: Option<String>,
+    pub created: i64,
+    /// The node that it was given to.
+    pub node: Option<Node>,
+    pub problem: Option<Problem>,
+}
+
+/// What keeps a pod from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    /// In the words of whoever knows.
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The gate did not find the member's data.
+    DataLost,
+    /// No node takes it.
+    NoNode,
+    /// Its image or something else that it is made of is missing.
+    NoImage,
+    Other,
 }
 
 /// What a pod knows about the data that it should find.
@@ -94,6 +177,8 @@ pub struct Claim {
     pub birth: Option<Birth>,
     /// The member whose data it holds.
     pub identity: Option<Identity>,
+    /// The node that was chosen when its volume was made, if one was. The volume may or may not be bound to it.
+    pub node: Option<Node>,
 }
 
 /// What a member says about itself.
@@ -104,7 +189,9 @@ pub struct Answer {
     pub leader: Option<u64>,
     pub learner: bool,
     pub version: String,
+    /// How large its database is, in bytes, and how much of that is used.
     pub db_size: i64,
+    pub db_in_use: i64,
     /// Whether it answered a read that needs a quorum. A learner can't.
     pub reads: bool,
 }
@@ -144,6 +231,12 @@ impl Observed {
             Some(Ok(answer)) => answer.identity.member_id == member.id && (member.learner || answer.reads),
             _ => false,
         }
+    }
+
+    /// Whether a member's data is known to be wrong.
+    pub fn is_corrupt(&self, member: &Member) -> bool {
+        let alarm = Alarm { member_id: member.id, kind: AlarmKind::Corrupt };
+        self.differing.contains(&member.id) || self.alarms.contains(&alarm)
     }
 
     /// The member that most others take for the leader.

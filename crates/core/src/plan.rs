@@ -4,8 +4,10 @@
 
 use crate::birth::{Stage, stage_of};
 use crate::founders;
-use crate::members::{keep_members_running, remove_leftovers, restart_known_members};
-use crate::observed::{Birth, Identity, Observed, Told};
+use crate::healing::{restart_a_silent_founder, restart_a_silent_pod, treat_the_unwell};
+use crate::maintenance::{disarm_orphans, next_maintenance};
+use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_founders};
+use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Replacement, Told};
 use crate::resize::next_membership_change;
 
 /// Something to do. Each is safe to do twice.
@@ -49,6 +51,16 @@ pub enum Step {
         ordinal: u32,
         why: String,
     },
+    /// Stop a pod that does not answer, so that it starts again.
+    RestartPod {
+        ordinal: u32,
+        why: String,
+    },
+    /// Delete a pod without waiting for its node, which is down: nobody else would.
+    FencePod {
+        ordinal: u32,
+        why: String,
+    },
     DeleteClaim {
         ordinal: u32,
     },
@@ -67,10 +79,69 @@ pub enum Step {
         to: u32,
         to_id: u64,
     },
+    /// Record in the EtcdPeer that a member is given up, before it is.
+    RecordReplacement {
+        ordinal: u32,
+        replacement: Replacement,
+    },
     RemoveMember {
         ordinal: u32,
         member_id: u64,
+        why: String,
     },
+    /// Record in the EtcdPeer that a database is defragmented, before it is.
+    RecordDefragmentation {
+        ordinal: u32,
+        defragmentation: Defragmentation,
+    },
+    /// Free the space that a database has but does not use. Its member does not serve meanwhile.
+    Defragment {
+        ordinal: u32,
+    },
+    Disarm(Alarm),
+}
+
+impl Step {
+    /// Whether it takes something away, or could do harm if what it is built on is not there any more. Such a step is
+    /// taken only if it would be planned from a look past all caches as well.
+    pub fn needs_a_live_look(&self) -> bool {
+        matches!(
+            self,
+            Step::RecordBirth(_)
+                | Step::AddLearner { .. }
+                | Step::DeletePod { .. }
+                | Step::RestartPod { .. }
+                | Step::FencePod { .. }
+                | Step::DeleteClaim { .. }
+                | Step::DeletePeer { .. }
+                | Step::RemoveMember { .. }
+        )
+    }
+
+    /// Whether it changes who belongs to the cluster, or who leads it.
+    pub fn changes_membership(&self) -> bool {
+        matches!(
+            self,
+            Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. }
+        )
+    }
+
+    /// Whether both do the same, for whatever reason.
+    pub(crate) fn is_same_act(&self, other: &Step) -> bool {
+        match (self, other) {
+            (Step::DeletePod { ordinal, .. }, Step::DeletePod { ordinal: other, .. })
+            | (Step::RestartPod { ordinal, .. }, Step::RestartPod { ordinal: other, .. })
+            | (Step::FencePod { ordinal, .. }, Step::FencePod { ordinal: other, .. }) => ordinal == other,
+            (Step::RemoveMember { member_id, .. }, Step::RemoveMember { member_id: other, .. }) => member_id == other,
+            _ => self == other,
+        }
+    }
+}
+
+/// Whether a step would be planned as well from what was observed past all caches. A cache may be old: what it shows is
+/// enough to build something, never to take something away.
+pub fn is_confirmed(step: &Step, live: &Observed) -> bool {
+    plan(live).steps.iter().any(|planned| planned.is_same_act(step))
 }
 
 /// How a member starts.
@@ -96,8 +167,16 @@ pub struct Waiting {
 impl Waiting {
     /// Whether it passes within seconds by itself. What does not is looked at less often.
     pub fn is_short(&self) -> bool {
-        ["Founding", "LearnerStarting", "LearnerCatchingUp", "OldPodGoing", "OldPeerGoing", "EarlierLifeGoing"]
-            .contains(&self.reason)
+        [
+            "Founding",
+            "LearnerStarting",
+            "LearnerCatchingUp",
+            "OldPodGoing",
+            "OldClaimGoing",
+            "OldPeerGoing",
+            "EarlierLifeGoing",
+        ]
+        .contains(&self.reason)
     }
 
     /// Whether it needs a person's attention.
@@ -117,11 +196,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn steps(steps: Vec<Step>) -> Self {
+    pub fn steps(steps: Vec<Step>) -> Self {
         Plan { steps, waiting: None }
     }
 
-    fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
+    /// This plan, or another if there is nothing to do or to wait for in it.
+    fn or_else(self, other: impl FnOnce() -> Plan) -> Self {
+        if self == Plan::default() { other() } else { self }
+    }
+
+    pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
         Plan { steps: Vec::new(), waiting: Some(Waiting::new(reason, message)) }
     }
 }
@@ -130,6 +214,9 @@ pub fn plan(observed: &Observed) -> Plan {
     // Kubernetes collects what the cluster owns. The claims are not owned, unless the user wants them gone.
     if observed.deleting {
         return Plan::default();
+    }
+    if let Some(place) = &observed.paused {
+        return Plan::waiting("Paused", format!("nothing is done to this cluster: {place}"));
     }
     match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
@@ -151,7 +238,8 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
         Some(membership) => return wrong_cluster(membership.cluster_id, expected),
         None => {}
     }
-    let steps = crate::members::start_founders(observed, birth);
+    let mut steps = start_founders(observed, birth);
+    steps.extend(restart_a_silent_founder(observed));
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of the {} founding members answer", birth.size);
     Plan { steps, waiting: Some(Waiting::new("Founding", message)) }
@@ -159,7 +247,8 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
 
 fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let Some(membership) = &observed.membership else {
-        let steps = restart_known_members(observed, cluster_id);
+        let mut steps = restart_known_members(observed, cluster_id);
+        steps.extend(restart_a_silent_pod(observed));
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };
     if membership.cluster_id != cluster_id {
@@ -167,9 +256,13 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     }
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
-    let change = next_membership_change(observed, membership);
-    steps.extend(change.steps);
-    Plan { steps, waiting: change.waiting }
+    steps.extend(disarm_orphans(observed, membership));
+    // What is ill is treated before anything is made larger or smaller, and both before what can wait.
+    let next = treat_the_unwell(observed, membership)
+        .unwrap_or_else(|| next_membership_change(observed, membership))
+        .or_else(|| next_maintenance(observed, membership));
+    steps.extend(next.steps);
+    Plan { steps, waiting: next.waiting }
 }
 
 fn wrong_cluster(found: u64, expected: u64) -> Plan {

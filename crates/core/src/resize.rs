@@ -1,6 +1,7 @@
 //! The next change of the membership, one at a time: new members come as learners and are promoted when they have
 //! caught up; the highest ordinal leaves first, never as the leader, and never if the rest could not go on.
 
+use crate::members::clear_away;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
 use crate::quorum::may_remove;
@@ -10,7 +11,11 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         return finish_learner(observed, learner);
     }
     let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
-    let highest = ours.iter().max_by_key(|(ordinal, _)| *ordinal);
+    // The highest, but before it whoever should leave and is of no use: the rest can spare that one most easily.
+    let highest = ours.iter().max_by_key(|(ordinal, voter)| {
+        let useless = *ordinal >= observed.replicas && !observed.is_healthy(voter);
+        (useless, *ordinal)
+    });
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
     let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
     // A founder that has not started yet was told who its fellows are. If that changed, it could never start.
@@ -21,9 +26,9 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
             let name = observed.place.member_name(*ordinal);
             waiting("FounderStarting", format!("{name} has to start for the first time before the members may change"))
         }
-        (Some((ordinal, voter)), ..) => shrink(observed, membership, *ordinal, voter),
+        (Some((ordinal, voter)), ..) => remove_voter(observed, membership, *ordinal, voter, "fewer are asked for"),
         // Before an ordinal that is too high leaves, the one that is missing comes: never fewer than asked for.
-        (None, Some(ordinal), None) => grow(observed, ordinal),
+        (None, Some(ordinal), None) => grow(observed, membership, ordinal),
     }
 }
 
@@ -34,66 +39,76 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     };
     let name = observed.place.member_name(ordinal);
     if ordinal >= observed.replicas {
-        return step(Step::RemoveMember { ordinal, member_id: learner.id });
+        let why = "it is not asked for any more".to_owned();
+        return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
     }
     if !learner.started || !observed.is_healthy(learner) {
-        return waiting("LearnerStarting", format!("{name} has joined as a learner and is starting"));
+        let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
+        let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
+        return waiting("LearnerStarting", format!("{name} has joined as a learner and is starting{problem}"));
     }
     let promote = Step::Promote { ordinal, member_id: learner.id };
     let catching_up = Waiting::new("LearnerCatchingUp", format!("{name} is catching up before it may vote"));
     Plan { steps: vec![promote], waiting: Some(catching_up) }
 }
 
-fn grow(observed: &Observed, ordinal: u32) -> Plan {
+fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     let name = observed.place.member_name(ordinal);
+    // A new member gets a new volume: with the old one something was wrong, or it was given up.
+    let steps = clear_away(observed, membership, ordinal);
+    if !steps.is_empty() {
+        return Plan::steps(steps);
+    }
     // Whatever ran under this name before must be gone: two processes never share a volume.
-    if let Some(pod) = observed.pods.get(&ordinal) {
-        if pod.deleting {
-            return waiting("OldPodGoing", format!("the old pod of {name} is still stopping"));
-        }
-        return step(Step::DeletePod { ordinal, why: "it belongs to a member that was removed".to_owned() });
+    if observed.pods.contains_key(&ordinal) {
+        return waiting("OldPodGoing", format!("the old pod of {name} is still stopping"));
+    }
+    if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
+        return waiting("OldClaimGoing", format!("the old volume claim of {name} is still being deleted"));
     }
     match observed.peers.get(&ordinal) {
         Some(peer) if peer.deleting => {
             waiting("OldPeerGoing", format!("the old EtcdPeer {name} is still being deleted"))
         }
         Some(_) => step(Step::AddLearner { ordinal }),
-        None => Plan {
-            steps: vec![Step::CreatePeer { ordinal, founding: false }, Step::AddLearner { ordinal }],
-            waiting: None,
-        },
+        None => Plan::steps(vec![Step::CreatePeer { ordinal, founding: false }, Step::AddLearner { ordinal }]),
     }
 }
 
-fn shrink(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member) -> Plan {
+/// Removes a voter, if the others can go on without it; not before it has handed over the leadership.
+pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
     let name = observed.place.member_name(ordinal);
-    let others: Vec<&Member> = membership.voters().filter(|voter| voter.id != leaving.id).collect();
-    let healthy: Vec<&&Member> = others.iter().filter(|voter| observed.is_healthy(voter)).collect();
-    if !may_remove(others.len() + 1, healthy.len()) {
+    let voters = membership.voters().count();
+    let others = membership.voters().filter(|voter| voter.id != leaving.id && observed.is_healthy(voter));
+    // Those whose data is wrong still make a quorum, but they don't outvote anybody about whose data is.
+    let fit: Vec<&Member> =
+        others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
+    if !may_remove(voters, fit.len()) {
         let message = format!(
-            "{name} cannot be removed: of the {} other members only {} are healthy, and that is no quorum",
-            others.len(),
-            healthy.len()
+            "{name} cannot be removed ({why}): of the {} other members only {} are healthy, and that is no quorum",
+            voters - 1,
+            fit.len()
         );
         return waiting("QuorumAtRisk", message);
     }
     match observed.leader() {
         None => waiting("NoLeader", format!("{name} will be removed when there is a leader")),
         Some(leader) if leader == leaving.id => {
-            let heir = healthy.iter().filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
+            let heirs = fit.iter().filter(|voter| !observed.is_corrupt(voter));
+            let heir = heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match heir {
                 Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
                 None => waiting("NoHeir", format!("{name} leads, and no other member could take over")),
             }
         }
-        Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id }),
+        Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),
     }
 }
 
 fn step(step: Step) -> Plan {
-    Plan { steps: vec![step], waiting: None }
+    Plan::steps(vec![step])
 }
 
 fn waiting(reason: &'static str, message: String) -> Plan {
-    Plan { steps: Vec::new(), waiting: Some(Waiting::new(reason, message)) }
+    Plan::waiting(reason, message)
 }

@@ -3,10 +3,15 @@
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{EtcdClusterStatus, Member as ReportedMember, MemberRole, format_id};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 
+use crate::ailments::{data_loss, known_members, unwell_since};
 use crate::conditions::{Statement, conditions_after};
-use crate::observed::{Member, Membership, Observed};
+use crate::founders;
+use crate::maintenance::is_out_of_space;
+use crate::observed::{Alarm, AlarmKind, Answer, Member, Membership, Observed, Pod};
 use crate::plan::{Plan, Step};
+use crate::quorum::quorum;
 
 /// The status to report. It equals the previous one if there is nothing new to say.
 pub fn status_to_report(
@@ -16,7 +21,7 @@ pub fn status_to_report(
     generation: Option<i64>,
     now: &Time,
 ) -> EtcdClusterStatus {
-    let statements = [available(observed), progressing(observed, plan), degraded(observed)];
+    let statements = [available(observed, previous, now), progressing(observed, plan), degraded(observed)];
     let leader = observed.leader();
     EtcdClusterStatus {
         replicas: count(observed.peers.len()),
@@ -33,8 +38,11 @@ pub fn status_to_report(
 }
 
 /// A quorum answers if one member could do a read that needs one.
-fn available(observed: &Observed) -> Statement {
+fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Statement {
     let healthy = healthy_voters(observed);
+    if healthy > 0 && is_out_of_space(observed) {
+        return Statement::no("Available", "NoSpace", out_of_space(observed));
+    }
     if healthy > 0 {
         let all = observed.membership.iter().flat_map(Membership::voters).count();
         return Statement::yes("Available", "QuorumAnswers", format!("{healthy} of {all} voting members answer"));
@@ -44,23 +52,107 @@ fn available(observed: &Observed) -> Statement {
             let mut message = "the members are being started for the first time".to_owned();
             for (ordinal, pod) in &observed.pods {
                 if let Some(problem) = &pod.problem {
-                    message.push_str(&format!("; {}: {problem}", observed.place.member_name(*ordinal)));
+                    message.push_str(&format!("; {}: {}", observed.place.member_name(*ordinal), problem.message));
                 }
             }
             Statement::no("Available", "NotYetBorn", message)
         }
-        Some(_) => {
+        Some(_) => quorum_lost(observed, previous, now).unwrap_or_else(|| {
             let reasons = problems(observed).join("; ");
             Statement::no("Available", "NoQuorum", format!("no quorum of the members answers: {reasons}"))
+        }),
+    }
+}
+
+/// That so many members lost their data that the others will never be a quorum again, if so: waiting does not help, and
+/// what does is for the user to choose.
+fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Option<Statement> {
+    let known = last_known_voters(observed, previous);
+    let (mut lost, mut left) = (Vec::new(), Vec::new());
+    for (ordinal, id) in &known {
+        let name = observed.place.member_name(*ordinal);
+        match data_loss(observed, *ordinal, *id) {
+            Some(why) => lost.push(format!("{name} ({why})")),
+            None => left.push(name),
         }
     }
+    if known.is_empty() || left.len() >= quorum(known.len()) {
+        return None;
+    }
+    let unavailable = previous.conditions.iter().find(|it| it.type_ == "Available" && it.status == "False");
+    let since = unavailable.map_or(now, |condition| &condition.last_transition_time).0;
+    let left =
+        if left.is_empty() { "none still has its data".to_owned() } else { format!("left: {}", left.join(", ")) };
+    Some(Statement::no(
+        "Available",
+        "QuorumLost",
+        format!(
+            "{} of {} members lost their data, and the rest can never be a quorum again (unavailable since {since}): {}; \
+             {left}. Nothing is deleted and nothing is founded anew. Bring the lost volumes back, or restore a backup into \
+             a new cluster, or delete this EtcdCluster together with its volume claims to begin with an empty one",
+            lost.len(),
+            known.len(),
+            lost.join(", "),
+        ),
+    ))
+}
+
+/// The voters by ordinal and ID, from the best source that is left.
+fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(u32, u64)> {
+    if let Some(hearsay) = &observed.hearsay {
+        return hearsay.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
+    }
+    let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
+    let reported: Vec<(u32, u64)> =
+        reported.filter_map(|voter| Some((observed.place.ordinal_of_name(&voter.name)?, voter.id()?))).collect();
+    if !reported.is_empty() {
+        return reported;
+    }
+    let recorded = known_members(observed).filter(|(_, _, started)| *started);
+    let recorded: Vec<(u32, u64)> = recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
+    match &observed.birth {
+        Some(birth) if recorded.is_empty() => {
+            let founder = |ordinal: u32| (ordinal, founders::identity_of(&observed.place, birth, ordinal).member_id);
+            (0..birth.size).map(founder).collect()
+        }
+        _ => recorded,
+    }
+}
+
+fn out_of_space(observed: &Observed) -> String {
+    let size_of = |(ordinal, answer): (&u32, &Result<Answer, String>)| {
+        let answer = answer.as_ref().ok()?;
+        let name = observed.place.member_name(*ordinal);
+        Some(format!("{name} {} ({} in use)", mebibytes(answer.db_size), mebibytes(answer.db_in_use)))
+    };
+    let sizes: Vec<String> = observed.answers.iter().filter_map(size_of).collect();
+    let help = if observed.defragments {
+        "compact the history (etcdctl compact); the space is freed and writes are allowed again by themselves"
+    } else {
+        "compact the history, defragment the members and disarm the alarm (etcdctl compact, defrag, alarm disarm)"
+    };
+    format!(
+        "etcd refuses writes because a database has reached its quota of {}: {}. Raise spec.etcd.quotaBackendBytes, delete \
+         what is not needed, or {help}",
+        mebibytes(observed.quota),
+        sizes.join(", ")
+    )
+}
+
+/// A size as users write it in a spec.
+fn mebibytes(bytes: i64) -> String {
+    const MEBIBYTE: i64 = 1 << 20;
+    if bytes % MEBIBYTE == 0 {
+        return format!("{}Mi", bytes / MEBIBYTE);
+    }
+    format!("{:.1}Mi", bytes as f64 / MEBIBYTE as f64)
 }
 
 fn progressing(observed: &Observed, plan: &Plan) -> Statement {
     // The membership change is what a person wants to read about; it comes last.
     let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
     match (doing, &plan.waiting) {
-        (_, Some(waiting)) if waiting.reason == "Refused" || waiting.reason == "WrongCluster" => {
+        (_, Some(waiting)) if ["Refused", "WrongCluster", "Paused"].contains(&waiting.reason) => {
             Statement::no("Progressing", waiting.reason, &waiting.message)
         }
         (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
@@ -79,7 +171,10 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
 
 fn degraded(observed: &Observed) -> Statement {
     let problems = if observed.cluster_id.is_some() { problems(observed) } else { Vec::new() };
-    if problems.is_empty() {
+    if is_out_of_space(observed) {
+        let all: Vec<String> = [out_of_space(observed)].into_iter().chain(problems).collect();
+        Statement::yes("Degraded", "NoSpace", all.join("; "))
+    } else if problems.is_empty() {
         Statement::no("Degraded", "AllMembersHealthy", "no member is known to be unhealthy")
     } else {
         Statement::yes("Degraded", "MembersUnhealthy", problems.join("; "))
@@ -90,8 +185,11 @@ fn degraded(observed: &Observed) -> Statement {
 fn problems(observed: &Observed) -> Vec<String> {
     let ordinals: Vec<u32> = match &observed.membership {
         Some(membership) => {
-            let on_its_way = |member: &Member| member.learner && !member.started;
-            let ill = membership.members.iter().filter(|member| !on_its_way(member) && !observed.is_healthy(member));
+            let has_problem = |ordinal: u32| observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_some());
+            let on_its_way =
+                |member: &Member| member.learner && !member.started && !member.ordinal.is_some_and(has_problem);
+            let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
+            let ill = membership.members.iter().filter(|member| !on_its_way(member) && !is_well(member));
             ill.filter_map(|member| member.ordinal).collect()
         }
         None => {
@@ -99,20 +197,28 @@ fn problems(observed: &Observed) -> Vec<String> {
             observed.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
         }
     };
-    ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal)).collect()
+    let blames_nobody = Alarm { member_id: 0, kind: AlarmKind::Corrupt };
+    let strife = observed.alarms.contains(&blames_nobody);
+    let strife = strife.then(|| "etcd found that members' data differs, but not whose is wrong".to_owned());
+    ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal)).chain(strife).collect()
 }
 
 fn problem_of(observed: &Observed, ordinal: u32) -> String {
     let name = observed.place.member_name(ordinal);
+    if observed.member(ordinal).is_some_and(|member| observed.is_corrupt(member)) {
+        return format!("{name}'s data differs from that of the other members");
+    }
     if observed.durable && !observed.claims.contains_key(&ordinal) {
         return format!("{name} has no volume: its claim is gone");
+    }
+    let pod = observed.pods.get(&ordinal);
+    if pod.and_then(|pod| pod.node).is_some_and(|node| node.down_since.is_some()) {
+        return format!("{name} does not answer, and its node is down");
     }
     match (observed.pods.get(&ordinal), observed.answers.get(&ordinal)) {
         (None, _) => format!("{name} has no pod"),
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
-        (Some(pod), _) if pod.problem.is_some() => {
-            format!("{name}: {}", pod.problem.as_deref().unwrap_or_default())
-        }
+        (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
         (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),
         (Some(_), Some(Ok(_))) => format!("{name} answers, but not a read that needs a quorum"),
         (Some(_), None) => format!("{name}'s pod has not started yet"),
@@ -129,6 +235,10 @@ fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> 
             ("StartingMember", format!("{} is being started", name(ordinal)))
         }
         Step::DeletePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being stopped: {why}", name(ordinal))),
+        Step::RestartPod { ordinal, why } => {
+            ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
+        }
+        Step::FencePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being given up: {why}", name(ordinal))),
         Step::DeleteClaim { ordinal } | Step::DeletePeer { ordinal } => {
             ("CleaningUp", format!("what {} left behind is being removed", name(ordinal)))
         }
@@ -137,20 +247,41 @@ fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> 
         Step::MoveLeader { from, to, .. } => {
             ("MovingLeader", format!("leadership is being moved from {} to {}", name(from), name(to)))
         }
-        Step::RemoveMember { ordinal, .. } => ("RemovingMember", format!("{} is being removed", name(ordinal))),
-        Step::RecordMember { .. } | Step::MarkClaim { .. } | Step::TellPod { .. } => return None,
+        Step::RemoveMember { ordinal, why, .. } => {
+            ("RemovingMember", format!("{} is being removed: {why}", name(ordinal)))
+        }
+        Step::Defragment { ordinal } => {
+            ("Defragmenting", format!("{}'s database is being defragmented", name(ordinal)))
+        }
+        Step::Disarm(Alarm { kind, .. }) => ("DisarmingAlarm", format!("the alarm {kind:?} is being disarmed")),
+        Step::RecordMember { .. }
+        | Step::RecordReplacement { .. }
+        | Step::RecordDefragmentation { .. }
+        | Step::MarkClaim { .. }
+        | Step::TellPod { .. } => {
+            return None;
+        }
     })
 }
 
 fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMember> {
+    let since = unwell_since(observed);
     let Some(membership) = &observed.membership else {
         // Etcd can't be asked: the members are those last known, and none of them is known to be healthy.
-        let unhealthy = |member: &ReportedMember| ReportedMember { healthy: Some(false), ..member.clone() };
+        let unhealthy = |member: &ReportedMember| ReportedMember {
+            healthy: Some(false),
+            unhealthy_since: member.id().and_then(|id| moment(*since.get(&id).unwrap_or(&observed.now))),
+            ..member.clone()
+        };
         return previous.members.iter().map(unhealthy).collect();
     };
     let mut sorted: Vec<&Member> = membership.members.iter().collect();
     sorted.sort_by_key(|member| (member.ordinal.unwrap_or(u32::MAX), member.id));
-    sorted.into_iter().map(|member| report_member(observed, member, previous)).collect()
+    let report = |member: &Member| ReportedMember {
+        unhealthy_since: since.get(&member.id).and_then(|since| moment(*since)),
+        ..report_member(observed, member, previous)
+    };
+    sorted.into_iter().map(report).collect()
 }
 
 fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterStatus) -> ReportedMember {
@@ -170,7 +301,12 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
         version: answer.map(|answer| answer.version.clone()),
         healthy: Some(observed.is_healthy(member)),
         db_size: answer.map(|answer| size_to_report(answer.db_size, reported_size)),
+        unhealthy_since: None,
     }
+}
+
+fn moment(seconds: i64) -> Option<Time> {
+    Timestamp::from_second(seconds).ok().map(Time)
 }
 
 /// The size of a database that is written to changes all the time. It is worth a new status when it has changed by a

@@ -13,10 +13,10 @@ use tonic_prost::ProstCodec;
 
 use crate::error::{Cause, Error, cause_of, whole_story};
 use crate::messages::{
-    AlarmListRequest, AlarmResponse, Done, MemberAddRequest, MemberAddResponse, MemberIdRequest, MemberListRequest,
-    MemberListResponse, RangeRequest, StatusRequest, StatusResponse,
+    AlarmRequest, DefragmentRequest, Done, HashKvRequest, HashKvResponse, MemberAddRequest, MemberAddResponse,
+    MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, StatusRequest, StatusResponse,
 };
-use crate::model::{Alarm, Membership, Status};
+use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status};
 
 /// Asks one member. Every call, dialling included, ends within the deadline given at the beginning.
 #[derive(Debug)]
@@ -88,18 +88,43 @@ impl MemberClient {
         self.change(|| format!("removing member {id:x}"), "/etcdserverpb.Cluster/MemberRemove", id).await
     }
 
-    /// Makes another member the leader. Only the leader can do this.
+    /// Makes another member the leader. Only the leader can do this. Nothing comes of it, and the call is not answered in
+    /// time, if the other one is still busy with a change of the membership: try again.
     pub async fn move_leader(&mut self, to: u64) -> Result<(), Error> {
         self.change(|| format!("moving the leadership to member {to:x}"), "/etcdserverpb.Maintenance/MoveLeader", to)
             .await
     }
 
-    /// The alarms of all members. etcd answers this through its log, so it needs a quorum and costs a write: to look
-    /// often, look at [`Status::errors`] first.
-    pub async fn alarms(&mut self) -> Result<Vec<Alarm>, Error> {
-        let doing = || "listing the alarms".into();
-        let answer: AlarmResponse = self.call(doing, "/etcdserverpb.Maintenance/Alarm", AlarmListRequest {}).await?;
-        Ok(answer.alarms.into_iter().map(Alarm::from).collect())
+    /// Hashes the data that this member has up to and including `revision`; 0 stands for its newest one. All of it is
+    /// read for that. Needs no quorum, but learners refuse it.
+    pub async fn hash_kv(&mut self, revision: u64) -> Result<KvHash, Error> {
+        let doing = || format!("hashing revision {revision}");
+        // Too large for etcd's signed numbers is far in the future, and so is the largest of them.
+        let request = HashKvRequest { revision: i64::try_from(revision).unwrap_or(i64::MAX) };
+        let answer: HashKvResponse = self.call(doing, "/etcdserverpb.Maintenance/HashKV", request).await?;
+        Ok(answer.into())
+    }
+
+    /// Gives the part of `db_size` that is not in use back to the file system. The member serves neither reads nor
+    /// writes meanwhile. That can take long, and a call that runs into its deadline does not end it. Needs no quorum, but
+    /// learners refuse it.
+    pub async fn defragment(&mut self) -> Result<(), Error> {
+        let doing = || "defragmenting".to_owned();
+        let Done {} = self.call(doing, "/etcdserverpb.Maintenance/Defragment", DefragmentRequest {}).await?;
+        Ok(())
+    }
+
+    /// Takes an alarm back, whichever member raised it; that it is not raised is no error. Needs a quorum. End the cause
+    /// first: etcd does not look at it here. A 3.5 takes writes again as soon as one of several alarms is disarmed.
+    pub async fn disarm(&mut self, alarm: Alarm) -> Result<(), Error> {
+        let doing = || format!("disarming the alarm {} of member {:x}", alarm.kind, alarm.member_id);
+        let kind = match alarm.kind {
+            AlarmKind::NoSpace => AlarmRequest::NO_SPACE,
+            AlarmKind::Corrupt => AlarmRequest::CORRUPT,
+        };
+        let request = AlarmRequest { action: AlarmRequest::DEACTIVATE, member_id: alarm.member_id, alarm: kind };
+        let Done {} = self.call(doing, "/etcdserverpb.Maintenance/Alarm", request).await?;
+        Ok(())
     }
 
     async fn list_members(&mut self, linearizable: bool) -> Result<Membership, Error> {

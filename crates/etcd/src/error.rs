@@ -45,9 +45,14 @@ pub enum Cause {
     /// Only the leader can do this.
     #[error("this member is not the leader")]
     NotLeader,
-    /// Learners answer only what needs no agreement.
+    /// Learners answer little: not even all that needs no agreement.
     #[error("this member is a learner")]
     IsLearner,
+    #[error("the revision was compacted away")]
+    Compacted,
+    /// Normal for a member that is behind the others: it does not have this revision yet.
+    #[error("the revision is in the future")]
+    FutureRevision,
     #[error("{0}")]
     Other(String),
 }
@@ -76,6 +81,8 @@ pub(crate) fn cause_of(status: &Status, deadline: Duration) -> Cause {
         }
         (Code::FailedPrecondition, "re-configuration failed due to not enough started members")
         | (Code::Unavailable, "unhealthy cluster") => Cause::Unhealthy(message.into()),
+        (Code::OutOfRange, "mvcc: required revision has been compacted") => Cause::Compacted,
+        (Code::OutOfRange, "mvcc: required revision is a future revision") => Cause::FutureRevision,
         (Code::Unavailable, "no leader" | "leader changed") => Cause::NoConsensus(message.into()),
         (Code::Unavailable, m) if m.starts_with("request timed out") => Cause::NoConsensus(message.into()),
         // A member that shuts down, or a proxy in front of one.
@@ -137,6 +144,11 @@ mod tests {
         for code in [Code::Unavailable, Code::FailedPrecondition] {
             assert_eq!(cause(code, "etcdserver: rpc not supported for learner"), Cause::IsLearner);
         }
+
+        let out_of_range = |message| cause(Code::OutOfRange, message);
+        assert_eq!(out_of_range("etcdserver: mvcc: required revision has been compacted"), Cause::Compacted);
+        assert_eq!(out_of_range("etcdserver: mvcc: required revision is a future revision"), Cause::FutureRevision);
+        assert!(matches!(out_of_range("something else"), Cause::Other(_)));
 
         assert_eq!(cause(Code::NotFound, "etcdserver: member not found"), Cause::MemberNotFound);
         assert_eq!(cause(Code::DeadlineExceeded, "context deadline exceeded"), Cause::TimedOut(DEADLINE));

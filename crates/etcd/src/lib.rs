@@ -14,4 +14,4 @@ mod wal;
 pub use archive::archive;
 pub use client::MemberClient;
 pub use error::{Cause, Error};
-pub use model::{Alarm, AlarmKind, Member, Membership, Status};
+pub use model::{Alarm, AlarmKind, KvHash, Member, Membership, Status};

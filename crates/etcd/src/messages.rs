@@ -12,6 +12,8 @@ pub struct Header {
     pub cluster_id: u64,
     #[prost(uint64, tag = "2")]
     pub member_id: u64,
+    #[prost(int64, tag = "3")]
+    pub revision: i64,
 }
 
 /// The answer to every change whose details nobody here reads.
@@ -104,22 +106,41 @@ pub struct StatusResponse {
     pub is_learner: bool,
     #[prost(string, tag = "11")]
     pub storage_version: String,
+    #[prost(int64, tag = "12")]
+    pub db_size_quota: i64,
 }
 
-/// Lists the alarms of all members: that is what the zeros of the fields left out mean.
 #[derive(Clone, PartialEq, Message)]
-pub struct AlarmListRequest {}
+pub struct HashKvRequest {
+    #[prost(int64, tag = "1")]
+    pub revision: i64,
+}
 
 #[derive(Clone, PartialEq, Message)]
-pub struct AlarmMember {
-    #[prost(uint64, tag = "1")]
+pub struct HashKvResponse {
+    #[prost(uint32, tag = "2")]
+    pub hash: u32,
+    #[prost(int64, tag = "3")]
+    pub compact_revision: i64,
+    #[prost(int64, tag = "4")]
+    pub hash_revision: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DefragmentRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct AlarmRequest {
+    #[prost(int32, tag = "1")]
+    pub action: i32,
+    #[prost(uint64, tag = "2")]
     pub member_id: u64,
-    #[prost(int32, tag = "2")]
+    #[prost(int32, tag = "3")]
     pub alarm: i32,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct AlarmResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub alarms: Vec<AlarmMember>,
+impl AlarmRequest {
+    pub const DEACTIVATE: i32 = 2;
+    pub const NO_SPACE: i32 = 1;
+    pub const CORRUPT: i32 = 2;
 }

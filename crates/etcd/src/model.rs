@@ -1,5 +1,7 @@
 //! What a member says, in plain types.
 
+use std::fmt;
+
 use crate::messages;
 
 /// What a member says of itself. It answers without asking the others, so it may be behind.
@@ -15,13 +17,21 @@ pub struct Status {
     pub storage_version: Option<String>,
     /// Bytes.
     pub db_size: u64,
-    /// Bytes; the rest of `db_size` would be freed by a defragmentation.
+    /// Bytes; the rest of `db_size` would be freed by a defragmentation. What a compaction removed is counted until the
+    /// next write, so after [`AlarmKind::NoSpace`], when there are none, this can be far too high.
     pub db_size_in_use: u64,
+    /// Bytes: the `db_size` at which the member raises [`AlarmKind::NoSpace`]. `None` if it has no quota, and before
+    /// etcd 3.6, which does not say.
+    pub db_size_quota: Option<u64>,
+    /// The revision of the data, as far as this member has got. It begins at 1, and every change adds 1.
+    pub revision: u64,
     pub raft_term: u64,
     pub raft_index: u64,
     pub raft_applied_index: u64,
     /// What the member complains about: no leader, alarms.
     pub errors: Vec<String>,
+    /// The alarms among `errors`. All members know the alarms of all, so these need not be this member's own.
+    pub alarms: Vec<Alarm>,
 }
 
 /// The members of a cluster, sorted by ID.
@@ -52,6 +62,7 @@ impl Member {
 /// An alarm that stays until somebody disarms it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alarm {
+    /// Who raised it or is blamed. 0 if etcd found that members differ but not which of them is wrong.
     pub member_id: u64,
     pub kind: AlarmKind,
 }
@@ -60,16 +71,27 @@ pub struct Alarm {
 pub enum AlarmKind {
     /// The storage quota is used up; the cluster takes no writes.
     NoSpace,
-    /// The member's data differs from the others'.
+    /// The member's data differs from the others'; the cluster takes no writes.
     Corrupt,
-    /// A kind that a newer etcd knows.
-    Unknown(i32),
+}
+
+/// A hash of a member's data. Members whose data is the same have the same hash of the same revision, but only if
+/// `compact_revision` is the same too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvHash {
+    pub hash: u32,
+    /// What was compacted away when the hash was made; 0 if nothing ever was. For a revision at which the member itself
+    /// compacted, it remembers the hash that it made on the way, and this is the compaction before that one.
+    pub compact_revision: u64,
+    /// The revision that was hashed. From etcd 3.6 on, before that 0.
+    pub hash_revision: u64,
 }
 
 impl Status {
     /// `None` if the answer does not say who gave it.
     pub(crate) fn from_answer(answer: messages::StatusResponse) -> Option<Self> {
         let header = answer.header?;
+        let alarms = answer.errors.iter().filter_map(|e| Alarm::from_text(e)).collect();
         Some(Self {
             member_id: header.member_id,
             cluster_id: header.cluster_id,
@@ -77,12 +99,16 @@ impl Status {
             is_learner: answer.is_learner,
             version: answer.version,
             storage_version: Some(answer.storage_version).filter(|v| !v.is_empty()),
-            db_size: bytes(answer.db_size),
-            db_size_in_use: bytes(answer.db_size_in_use),
+            db_size: unsigned(answer.db_size),
+            db_size_in_use: unsigned(answer.db_size_in_use),
+            // A member whose quota is switched off says -1.
+            db_size_quota: Some(unsigned(answer.db_size_quota)).filter(|quota| *quota > 0),
+            revision: unsigned(header.revision),
             raft_term: answer.raft_term,
             raft_index: answer.raft_index,
             raft_applied_index: answer.raft_applied_index,
             errors: answer.errors,
+            alarms,
         })
     }
 }
@@ -103,18 +129,78 @@ impl From<messages::Member> for Member {
     }
 }
 
-impl From<messages::AlarmMember> for Alarm {
-    fn from(alarm: messages::AlarmMember) -> Self {
-        let kind = match alarm.alarm {
-            1 => AlarmKind::NoSpace,
-            2 => AlarmKind::Corrupt,
-            other => AlarmKind::Unknown(other),
-        };
-        Self { member_id: alarm.member_id, kind }
+impl Alarm {
+    /// Reads an entry of [`Status::errors`], like `memberID:10276657743932975437 alarm:NOSPACE `. That is protobuf's text
+    /// format, which leaves out a member ID of 0 and promises nothing about blanks: etcd 3.7 puts them elsewhere than
+    /// 3.6. What is not understood completely is no alarm.
+    fn from_text(text: &str) -> Option<Self> {
+        let mut member_id = 0;
+        let mut kind = None;
+        for field in text.split_whitespace() {
+            match field.split_once(':')? {
+                ("memberID", id) => member_id = id.parse().ok()?,
+                ("alarm", "NOSPACE") => kind = Some(AlarmKind::NoSpace),
+                ("alarm", "CORRUPT") => kind = Some(AlarmKind::Corrupt),
+                _ => return None,
+            }
+        }
+        Some(Self { member_id, kind: kind? })
     }
 }
 
-/// etcd sends sizes as signed numbers, and never a negative one.
-fn bytes(size: i64) -> u64 {
-    u64::try_from(size).unwrap_or(0)
+impl fmt::Display for AlarmKind {
+    /// As etcd calls it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSpace => "NOSPACE",
+            Self::Corrupt => "CORRUPT",
+        })
+    }
+}
+
+impl From<messages::HashKvResponse> for KvHash {
+    fn from(answer: messages::HashKvResponse) -> Self {
+        Self {
+            hash: answer.hash,
+            compact_revision: unsigned(answer.compact_revision),
+            hash_revision: unsigned(answer.hash_revision),
+        }
+    }
+}
+
+/// etcd sends sizes and revisions as signed numbers. A negative one stands for "none".
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_are_read_as_each_etcd_writes_them() {
+        let no_space = Some(Alarm { member_id: 10276657743932975437, kind: AlarmKind::NoSpace });
+        // 3.5 and 3.6, then 3.7.
+        assert_eq!(Alarm::from_text("memberID:10276657743932975437 alarm:NOSPACE "), no_space);
+        assert_eq!(Alarm::from_text("memberID:10276657743932975437  alarm:NOSPACE"), no_space);
+        let corrupt = Some(Alarm { member_id: 0, kind: AlarmKind::Corrupt });
+        assert_eq!(Alarm::from_text("alarm:CORRUPT "), corrupt);
+        assert_eq!(Alarm::from_text("alarm:CORRUPT"), corrupt);
+    }
+
+    #[test]
+    fn other_complaints_are_no_alarms() {
+        for text in [
+            "",
+            "etcdserver: no leader",
+            "memberID:7",
+            "memberID:7 alarm:SOMETHING",
+            "memberID:7 alarm:3 ",
+            "memberID:-7 alarm:NOSPACE ",
+            "memberID:7 alarm:NOSPACE more:1 ",
+            "there is an alarm:NOSPACE",
+        ] {
+            assert_eq!(Alarm::from_text(text), None, "{text:?}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use e2e::etcd::{Etcd, Writer, manifest};
+use e2e::etcd::{Etcd, manifest};
+use e2e::writer::Writer;
 use e2e::{Namespace, eventually, finish, kubectl, try_kubectl};
 use lab::{api, faults};
 
@@ -21,9 +22,7 @@ fn three_to_five_to_three_under_load() {
     println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_voters(3);
-    for kind in ["etcdpeers", "pods", "pvc"] {
-        assert_eq!(etcd.names_of(kind), ["c-0", "c-1", "c-2"], "{kind}");
-    }
+    etcd.assert_objects(3);
     let story = namespace.kubectl("describe etcdcluster c");
     for chapter in ["ClusterCreated", "MemberAdded", "MemberPromoted", "MemberRemoved", "PVCDeleted", "PeerRemoved"] {
         assert!(story.contains(chapter), "no {chapter} in\n{story}");
@@ -105,9 +104,7 @@ fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
     let written = writer.finish();
     println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
-    for kind in ["etcdpeers", "pods", "pvc"] {
-        assert_eq!(etcd.names_of(kind), ["c-0", "c-1", "c-2"], "{kind}");
-    }
+    etcd.assert_objects(3);
 }
 
 /// All its processes die at once. The lease of the dead is removed, so that the next ones needn't wait for its end.

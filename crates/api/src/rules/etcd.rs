@@ -2,6 +2,8 @@
 
 use kube::core::{Reason, Rule};
 
+use super::DURATION;
+
 /// Flags that the operator sets, or that would keep it from knowing the member that it started.
 const OWNED_FLAGS: [&str; 14] = [
     "name",
@@ -33,9 +35,6 @@ pub const FLAGS_WITH_FIELDS: [&str; 6] = [
     "election-timeout",
     "snapshot-count",
 ];
-
-/// One or more numbers with units of time. The numbers are short enough for their sum to be a duration.
-const DURATION: &str = "^([0-9]{1,6}(h|m|s))+$";
 
 pub fn quota_is_a_size() -> Rule {
     Rule::new(

@@ -127,9 +127,9 @@ fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::RecordMember { ordinal, identity, started: true },
                 Step::MarkClaim { ordinal, identity },
                 Step::TellPod { ordinal, told: kept(ordinal), serves_clients: true },
+                Step::RecordMember { ordinal, identity, started: true },
             ]
         })
         .collect();

@@ -81,9 +81,9 @@ fn what_is_known_of_a_learner_is_written_down_before_it_votes() {
     observed.claims.get_mut(&3).unwrap().identity = None;
     observed.pods.get_mut(&3).unwrap().told = Some(fresh(3));
     let expected = [
-        Step::RecordMember { ordinal: 3, identity: identity_of(3), started: true },
         Step::MarkClaim { ordinal: 3, identity: identity_of(3) },
         Step::TellPod { ordinal: 3, told: kept(3), serves_clients: false },
+        Step::RecordMember { ordinal: 3, identity: identity_of(3), started: true },
         Step::Promote { ordinal: 3, member_id: identity_of(3).member_id },
     ];
     assert_eq!(steps_of(&observed), expected);
@@ -108,7 +108,14 @@ fn a_learner_that_is_no_longer_wanted_is_removed() {
     let mut observed = growing(3, 5);
     observed.join_as_running_learner(3);
     observed.replicas = 3;
-    assert_eq!(steps_of(&observed), [Step::RemoveMember { ordinal: 3, member_id: identity_of(3).member_id }]);
+    assert_eq!(
+        steps_of(&observed),
+        [Step::RemoveMember {
+            ordinal: 3,
+            member_id: identity_of(3).member_id,
+            why: "it is not asked for any more".into()
+        }]
+    );
 }
 
 #[test]
@@ -160,6 +167,7 @@ fn a_member_that_is_missing_in_the_middle_comes_before_the_one_too_many_leaves()
     let mut observed = cluster_of(4);
     observed.leave_etcd(1);
     observed.pods.remove(&1);
+    observed.claims.remove(&1);
     observed.replicas = 3;
     assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: 1 }]);
 }

@@ -76,7 +76,6 @@ fn a_member_that_lost_its_claim_gets_no_empty_one() {
     observed.claims.remove(&1);
     observed.pods.remove(&1);
     observed.fall_silent(1);
-    assert_eq!(steps_of(&observed), []);
     observed.lose_quorum();
     let steps = steps_of(&observed);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })), "{steps:?}");

@@ -1,12 +1,13 @@
-//! What must be true of the decisions. `support` builds clusters to decide about; `world` is a small world that plans
+//! What must be true of the decisions. `support` builds clusters to decide about; `simulation` is a small world that plans
 //! are carried out in.
 
 mod adopting;
 mod birth;
 mod growing;
+mod healing;
 mod keeping;
-mod properties;
+mod maintaining;
 mod shrinking;
+mod simulation;
 mod status;
 mod support;
-mod world;

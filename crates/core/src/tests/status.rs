@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::support::*;
-use crate::observed::{Claim, Member, Observed, Pod};
+use crate::observed::{Claim, Member, Observed, Pod, Problem, ProblemKind};
 use crate::plan::plan;
 use crate::status::status_to_report;
 
@@ -76,7 +76,10 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
 #[test]
 fn a_cluster_that_is_not_born_yet_is_neither_available_nor_degraded() {
     let mut observed = Observed { birth: Some(birth_of(3)), ..new_cluster(3) };
-    observed.pods.insert(1, Pod { problem: Some("no node takes its pod: none".into()), ..Pod::default() });
+    observed.pods.insert(
+        1,
+        Pod { problem: Some(Problem::new(ProblemKind::NoNode, "no node takes its pod: none")), ..Pod::default() },
+    );
     let status = report(&observed);
     let message = "the members are being started for the first time; c-1: no node takes its pod: none";
     assert_eq!(said(&status, "Available"), ("False", "NotYetBorn", message));
@@ -103,13 +106,16 @@ fn degraded_names_the_member_and_the_reason() {
     let cases: [(Break, &str); 8] = [
         (|it| it.fall_silent(1), "c-1 does not answer (timed out)"),
         (
-            |it| it.pods.get_mut(&1).unwrap().problem = Some("refused: its data is gone".into()),
+            |it| {
+                it.pods.get_mut(&1).unwrap().problem =
+                    Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"))
+            },
             "c-1: refused: its data is gone",
         ),
         (
             |it| {
                 it.pods.get_mut(&1).unwrap().problem =
-                    Some("the container etcd waits: ErrImagePull (no such tag)".into())
+                    Some(Problem::new(ProblemKind::NoImage, "the container etcd waits: ErrImagePull (no such tag)"))
             },
             "c-1: the container etcd waits: ErrImagePull (no such tag)",
         ),
@@ -174,7 +180,7 @@ fn progress_is_told_in_words() {
     let removing = Observed { replicas: 1, ..cluster_of(3) };
     let mut moving = removing.clone();
     moving.lead(2);
-    let mut at_risk = removing.clone();
+    let mut at_risk = Observed { replicas: 2, ..cluster_of(3) };
     at_risk.fall_silent(1);
     let mut cleaning = Observed { replicas: 2, ..cluster_of(3) };
     cleaning.leave_etcd(2);
@@ -186,14 +192,14 @@ fn progress_is_told_in_words() {
         (adding, "AddingMember", "c-3 is being added as a learner"),
         (learner, "LearnerStarting", "c-3 has joined as a learner and is starting"),
         (promoting, "LearnerCatchingUp", "c-3 is catching up before it may vote"),
-        (removing, "RemovingMember", "c-2 is being removed"),
+        (removing, "RemovingMember", "c-2 is being removed: fewer are asked for"),
         (moving, "MovingLeader", "leadership is being moved from c-2 to c-0"),
         (
             at_risk,
             "QuorumAtRisk",
-            "c-2 cannot be removed: of the 2 other members only 1 are healthy, and that is no quorum",
+            "c-2 cannot be removed (fewer are asked for): of the 2 other members only 1 are healthy, and that is no quorum",
         ),
-        (cleaning, "CleaningUp", "what c-2 left behind is being removed"),
+        (cleaning, "StoppingPod", "c-2's pod is being stopped: its member was removed"),
         (stopping, "StoppingPod", "c-1's pod is being stopped: it has ended and will not run again"),
     ];
     for (observed, reason, message) in cases {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::names::Place;
-use crate::observed::{Answer, Birth, Claim, Data, Identity, Member, Membership, Observed, Peer, Pod, Told};
+use crate::observed::{Answer, Birth, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told};
 use crate::plan::{Plan, Step, plan};
 
 pub const CLUSTER_ID: u64 = 0xc1;
+pub const NOW: i64 = 1_800_000_000;
 
 pub fn place() -> Place {
     Place { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
@@ -40,6 +41,11 @@ pub fn new_cluster(replicas: u32) -> Observed {
         replicas,
         durable: true,
         deleting: false,
+        paused: None,
+        now: NOW,
+        replace_after: Some(300),
+        defragments: true,
+        quota: 2 << 30,
         birth: None,
         cluster_id: None,
         outdated: Default::default(),
@@ -48,6 +54,10 @@ pub fn new_cluster(replicas: u32) -> Observed {
         claims: BTreeMap::new(),
         answers: BTreeMap::new(),
         membership: None,
+        hearsay: None,
+        unwell_since: BTreeMap::new(),
+        alarms: Default::default(),
+        differing: Default::default(),
     }
 }
 
@@ -78,12 +88,15 @@ impl Observed {
     /// A voter that lacks nothing.
     pub fn join(&mut self, ordinal: u32) {
         let identity = Some(identity_of(ordinal));
-        self.peers.insert(ordinal, Peer { identity, started: true, deleting: false });
-        let claim = Claim { deleting: false, birth: self.birth.clone(), identity };
+        self.peers.insert(ordinal, Peer { identity, started: true, ..Peer::default() });
+        let claim = Claim { birth: self.birth.clone(), identity, ..Claim::default() };
         if self.durable {
             self.claims.insert(ordinal, claim);
         }
-        self.pods.insert(ordinal, Pod { told: Some(kept(ordinal)), serves_clients: true, ..Pod::default() });
+        self.pods.insert(
+            ordinal,
+            Pod { told: Some(kept(ordinal)), serves_clients: true, node: Some(Node::default()), ..Pod::default() },
+        );
         self.join_etcd(ordinal);
         self.member_mut(ordinal).started = true;
         self.answer(ordinal);
@@ -105,7 +118,7 @@ impl Observed {
     pub fn join_as_learner(&mut self, ordinal: u32) {
         self.join_etcd(ordinal);
         self.member_mut(ordinal).learner = true;
-        let peer = Peer { identity: Some(identity_of(ordinal)), started: false, deleting: false };
+        let peer = Peer { identity: Some(identity_of(ordinal)), ..Peer::default() };
         self.peers.insert(ordinal, peer);
     }
 
@@ -125,6 +138,7 @@ impl Observed {
             learner,
             version: "3.6.16".into(),
             db_size: 20480,
+            db_in_use: 20480,
             reads: !learner,
         };
         self.answers.insert(ordinal, Ok(answer));

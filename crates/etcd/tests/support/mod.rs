@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use etcd_operator_etcd::MemberClient;
+use etcd_operator_etcd::{Cause, Error, MemberClient, Status};
 
 /// The folder with the binaries of one version of etcd.
 pub fn binaries(version: &str) -> PathBuf {
@@ -32,7 +33,7 @@ pub struct Etcd {
 
 impl Etcd {
     pub fn new(version: &str, name: &str, dir: &Path) -> Self {
-        let [client, peer] = free_ports();
+        let [client, peer] = [free_port(), free_port()];
         Self {
             binaries: binaries(version),
             name: name.into(),
@@ -49,8 +50,23 @@ impl Etcd {
 
     /// Starts it as a cluster of its own, or as one that joins `others`.
     pub fn start(&mut self, others: &[&Etcd], more_flags: &[&str]) {
-        let everybody = others.iter().copied().chain([&*self]);
-        let everybody: Vec<String> = everybody.map(|e| format!("{}={}", e.name, e.peer_url)).collect();
+        let everybody: Vec<String> = others.iter().copied().chain([&*self]).map(Self::as_peer).collect();
+        self.run(&everybody.join(","), if others.is_empty() { "new" } else { "existing" }, more_flags);
+    }
+
+    /// Starts them as the founders of a cluster.
+    pub fn found(members: &mut [Self], more_flags: &[&str]) {
+        let everybody: Vec<String> = members.iter().map(Self::as_peer).collect();
+        for member in members {
+            member.run(&everybody.join(","), "new", more_flags);
+        }
+    }
+
+    fn as_peer(&self) -> String {
+        format!("{}={}", self.name, self.peer_url)
+    }
+
+    fn run(&mut self, initial_cluster: &str, state: &str, more_flags: &[&str]) {
         let log = File::options().create(true).append(true).open(self.data_dir.with_extension("log")).unwrap();
         let process = Command::new(self.binaries.join("etcd"))
             .args(["--name", &self.name])
@@ -58,8 +74,7 @@ impl Etcd {
             .arg(&self.data_dir)
             .args(["--listen-client-urls", &self.client_url, "--advertise-client-urls", &self.client_url])
             .args(["--listen-peer-urls", &self.peer_url, "--initial-advertise-peer-urls", &self.peer_url])
-            .args(["--initial-cluster", &everybody.join(",")])
-            .args(["--initial-cluster-state", if others.is_empty() { "new" } else { "existing" }])
+            .args(["--initial-cluster", initial_cluster, "--initial-cluster-state", state])
             .args(more_flags)
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -94,10 +109,18 @@ impl Drop for Etcd {
     }
 }
 
-/// Ports that were free a moment ago. Both are held until both are known, so they differ.
-pub fn free_ports() -> [u16; 2] {
-    let held = [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
-    held.map(|listener| listener.local_addr().unwrap().port())
+/// A port that was free a moment ago. It is given to nobody else: not to another test, for each port is tried once per
+/// process, and not to a connection, for the kernel takes the ports of those from a range above 32768.
+pub fn free_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Processes begin at different places, so that two that run at the same time try different ports.
+        let number = std::process::id().wrapping_mul(97).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(10_000 + number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Tries until `attempt` returns something, or fails after half a minute with what was waited for.
@@ -109,5 +132,17 @@ pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<
         }
         assert!(start.elapsed() < Duration::from_secs(30), "waited too long for: {what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+pub async fn led_by_somebody(ask: &mut MemberClient) -> Status {
+    eventually("a leader", async || ask.status().await.ok().filter(|s| s.leader != 0)).await
+}
+
+#[track_caller]
+pub fn assert_cause<T: std::fmt::Debug>(outcome: Result<T, Error>, expected: impl Fn(&Cause) -> bool) {
+    match outcome {
+        Err(e) if expected(&e.cause) => {}
+        other => panic!("not the expected failure: {other:?}"),
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
-use etcd_operator_core::observed::{Birth, Identity, Told};
-use etcd_operator_core::plan::{Start, Step};
+use etcd_operator_core::observed::{Birth, Identity, Replacement, Told};
+use etcd_operator_core::plan::{Start, Step, is_confirmed};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -15,9 +15,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::compare::Comparisons;
 use super::events::Events;
-use super::observe::World;
+use super::observe::{Comparing, World, observe};
 use super::report;
+use super::seen::Seen;
 use crate::objects::annotations::{ROLE, of_identity, of_told, read_birth, read_identity, role};
 use crate::objects::pod::Settings;
 use crate::objects::{claim, member_labels, peer, pod};
@@ -46,6 +48,7 @@ pub struct Actor<'a> {
     pub world: &'a World,
     pub settings: &'a Settings,
     pub events: &'a Events,
+    pub comparisons: &'a Comparisons,
     /// EtcdPeers made by earlier steps of the same plan, which the cache doesn't know yet.
     made: BTreeMap<u32, Arc<EtcdPeer>>,
 }
@@ -57,11 +60,15 @@ impl<'a> Actor<'a> {
         world: &'a World,
         settings: &'a Settings,
         events: &'a Events,
+        comparisons: &'a Comparisons,
     ) -> Self {
-        Actor { client, cluster, world, settings, events, made: BTreeMap::new() }
+        Actor { client, cluster, world, settings, events, comparisons, made: BTreeMap::new() }
     }
 
     pub async fn carry_out(&mut self, step: &Step) -> Result<(), Error> {
+        if step.needs_a_live_look() {
+            self.confirm(step).await?;
+        }
         match step {
             Step::RecordBirth(birth) => {
                 let size = i32::try_from(birth.size).unwrap_or(i32::MAX);
@@ -87,18 +94,27 @@ impl<'a> Actor<'a> {
             }
             Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start).await,
             Step::TellPod { ordinal, told, serves_clients } => self.tell_pod(*ordinal, *told, *serves_clients).await,
-            Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, why).await,
+            Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,
+            // It has nothing to finish: it hangs.
+            Step::RestartPod { ordinal, why } => self.delete_pod(*ordinal, Some(1), "PodRestarted", why).await,
+            Step::FencePod { ordinal, why } => self.delete_pod(*ordinal, Some(0), "PodGivenUp", why).await,
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
             Step::DeletePeer { ordinal } => {
                 let name = self.name(*ordinal);
-                let uid = self.world.peers.get(ordinal).and_then(|peer| peer.uid());
-                self.delete::<EtcdPeer>(&name, uid).await?;
+                let uid = self.world.seen.peers.get(ordinal).and_then(|peer| peer.uid());
+                self.delete::<EtcdPeer>(&name, uid, None).await?;
                 self.tell("PeerRemoved", &name, format!("Removed the EtcdPeer {name}")).await
             }
             Step::AddLearner { ordinal } => self.add_learner(*ordinal).await,
             Step::Promote { ordinal, member_id } => self.promote(*ordinal, *member_id).await,
             Step::MoveLeader { from, to, to_id } => self.move_leader(*from, *to, *to_id).await,
-            Step::RemoveMember { ordinal, member_id } => self.remove_member(*ordinal, *member_id).await,
+            Step::RecordReplacement { ordinal, replacement } => self.record_replacement(*ordinal, replacement).await,
+            Step::RemoveMember { ordinal, member_id, why } => self.remove_member(*ordinal, *member_id, why).await,
+            Step::RecordDefragmentation { ordinal, defragmentation } => {
+                self.record_defragmentation(*ordinal, *defragmentation).await
+            }
+            Step::Defragment { ordinal } => self.defragment(*ordinal).await,
+            Step::Disarm(alarm) => self.disarm(*alarm).await,
         }
     }
 
@@ -153,14 +169,30 @@ impl<'a> Actor<'a> {
     }
 
     async fn record_member(&self, ordinal: u32, identity: Identity, started: bool) -> Result<(), Error> {
-        let name = self.name(ordinal);
-        let status = json!({"status": {
+        let status = json!({
             "memberID": format_id(identity.member_id),
             "clusterID": format_id(identity.cluster_id),
             "started": started,
-        }});
-        let patched = self.api::<EtcdPeer>().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await;
-        patched.map(drop).map_err(|error| api_error(format!("recording who {name} is"), error))
+        });
+        self.record_in_peer(ordinal, status).await
+    }
+
+    async fn record_replacement(&self, ordinal: u32, replacement: &Replacement) -> Result<(), Error> {
+        let replacement = json!({
+            "memberID": format_id(replacement.member_id),
+            "time": moment(replacement.at),
+            "count": replacement.count,
+            "reason": replacement.why,
+        });
+        self.record_in_peer(ordinal, json!({"replacement": replacement})).await
+    }
+
+    /// Writes something into the status of an EtcdPeer.
+    pub(super) async fn record_in_peer(&self, ordinal: u32, status: Value) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let patch = Patch::Merge(json!({"status": status}));
+        let patched = self.api::<EtcdPeer>().patch_status(&name, &PatchParams::default(), &patch).await;
+        patched.map(drop).map_err(|error| api_error(format!("recording in the status of {name}"), error))
     }
 
     async fn create_claim(&self, ordinal: u32, birth: Option<&Birth>, identity: Option<Identity>) -> Result<(), Error> {
@@ -190,7 +222,7 @@ impl<'a> Actor<'a> {
         if start.founding.is_some() {
             self.confirm_unborn().await?;
         }
-        let peer = self.made.get(&ordinal).or_else(|| self.world.peers.get(&ordinal));
+        let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, self.settings);
         if self.create::<Pod>(pod).await?.is_some() {
@@ -207,7 +239,9 @@ impl<'a> Actor<'a> {
             return Err(Error::Impossible(format!("there is a pod {name} already, and it belongs to somebody else")));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
-        self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await
+        self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await?;
+        // What it was told is not what this one would have been told.
+        Err(Error::OutOfDate(format!("there is a pod {name} already")))
     }
 
     async fn tell_pod(&self, ordinal: u32, told: Told, serves_clients: bool) -> Result<(), Error> {
@@ -215,24 +249,40 @@ impl<'a> Actor<'a> {
         self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
     }
 
-    async fn delete_pod(&self, ordinal: u32, why: &str) -> Result<(), Error> {
+    async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: &str, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        self.delete::<Pod>(&name, self.world.pods.get(&ordinal).and_then(|pod| pod.uid())).await?;
-        self.tell("PodDeleted", &name, format!("Deleted the pod {name}: {why}")).await
+        let uid = self.world.seen.pods.get(&ordinal).and_then(|pod| pod.uid());
+        self.delete::<Pod>(&name, uid, grace).await?;
+        self.tell(reason, &name, format!("Deleted the pod {name}: {why}")).await
     }
 
-    /// The data goes with the claim, so both sides are asked once more: the member must have left, and the user must
-    /// still want it so.
     async fn delete_claim(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        self.confirm_wishes().await?;
-        let members = self.live_members().await?;
-        if members.iter().any(|member| member.ordinal == Some(ordinal)) {
-            return Err(Error::OutOfDate(format!("{name} is a member")));
-        }
-        self.delete::<PersistentVolumeClaim>(&name, self.world.claims.get(&ordinal).and_then(|claim| claim.uid()))
-            .await?;
+        let uid = self.world.seen.claims.get(&ordinal).and_then(|claim| claim.uid());
+        self.delete::<PersistentVolumeClaim>(&name, uid, None).await?;
         self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
+    }
+
+    /// A cache may be old. Looks past it, at Kubernetes and at etcd, whether the step would still be planned.
+    async fn confirm(&self, step: &Step) -> Result<(), Error> {
+        let cluster = self.live_cluster().await?;
+        let cluster = cluster.ok_or_else(|| Error::OutOfDate("the EtcdCluster is gone".into()))?;
+        let observed = &self.world.observed;
+        let members = observed.membership.iter().flat_map(|membership| &membership.members);
+        let mut ordinals = self.world.seen.ordinals();
+        ordinals.extend(members.filter_map(|member| member.ordinal));
+        ordinals.extend(0..observed.replicas);
+        let seen = Seen::live(self.client, &observed.place, &ordinals).await?;
+        let corrupt = |id: &u64| observed.differing.contains(id);
+        let comparing = match step {
+            Step::RemoveMember { member_id, .. } if corrupt(member_id) => Comparing::Now,
+            _ => Comparing::WhenDue,
+        };
+        let live = observe(&cluster, observed.place.clone(), seen, self.comparisons, comparing).await;
+        if is_confirmed(step, &live.observed) {
+            return Ok(());
+        }
+        Err(Error::OutOfDate(format!("a second look does not confirm {step:?}")))
     }
 
     /// Reads the EtcdCluster from the API server itself: a cluster that was born meanwhile is not founded again.
@@ -240,13 +290,6 @@ impl<'a> Actor<'a> {
         let unborn =
             self.live_cluster().await?.is_some_and(|now| now.status.is_none_or(|status| status.cluster_id.is_none()));
         if unborn { Ok(()) } else { Err(Error::OutOfDate("the cluster is born or gone".into())) }
-    }
-
-    /// Reads the EtcdCluster from the API server itself: what it asks for must be what the plan was made for.
-    pub(super) async fn confirm_wishes(&self) -> Result<(), Error> {
-        let generation = self.cluster.metadata.generation;
-        let same = self.live_cluster().await?.is_some_and(|now| now.metadata.generation == generation);
-        if same { Ok(()) } else { Err(Error::OutOfDate("the EtcdCluster has changed".into())) }
     }
 
     /// The very same EtcdCluster as the API server has it at this moment. None if it is gone or going.
@@ -283,12 +326,13 @@ impl<'a> Actor<'a> {
     }
 
     /// Deletes an object, but only the very one that was seen.
-    async fn delete<K>(&self, name: &str, uid: Option<String>) -> Result<(), Error>
+    async fn delete<K>(&self, name: &str, uid: Option<String>, grace: Option<u32>) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let only = Preconditions { uid, resource_version: None };
-        let parameters = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
+        let parameters =
+            DeleteParams { preconditions: Some(only), grace_period_seconds: grace, ..DeleteParams::background() };
         match self.api::<K>().delete(name, &parameters).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(answer)) if answer.code == 404 => Ok(()),
@@ -297,6 +341,10 @@ impl<'a> Actor<'a> {
             Err(error) => Err(api_error(format!("deleting the {} {name}", K::kind(&())), error)),
         }
     }
+}
+
+pub fn moment(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
 }
 
 pub fn api_error(doing: impl Into<String>, error: kube::Error) -> Error {

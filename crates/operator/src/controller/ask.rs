@@ -1,11 +1,11 @@
 //! Asking the members of a cluster how they are, all at once and each with a deadline of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use etcd_operator_core::names::Place;
-use etcd_operator_core::observed::{Answer, Identity, Member, Membership};
-use etcd_operator_etcd::{Error, MemberClient};
+use etcd_operator_core::observed::{Alarm, AlarmKind, Answer, Identity, Member, Membership};
+use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
 
 /// How long a member may take for one answer. A healthy one takes milliseconds.
@@ -16,27 +16,55 @@ pub type Endpoints = BTreeMap<u32, String>;
 
 pub struct Asked {
     pub answers: BTreeMap<u32, Result<Answer, String>>,
+    /// What those who answered said of themselves, in full.
+    pub statuses: BTreeMap<u32, Status>,
     pub membership: Option<Membership>,
+    pub hearsay: Option<Membership>,
+    pub alarms: BTreeSet<Alarm>,
 }
 
 pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
-    let answers = endpoints
-        .iter()
-        .map(async |(ordinal, url)| (*ordinal, ask_member(url).await.map_err(|error| error.cause.to_string())));
-    let answers: BTreeMap<u32, Result<Answer, String>> = join_all(answers).await.into_iter().collect();
+    let asked = endpoints.iter().map(async |(ordinal, url)| (*ordinal, ask_member(url).await));
+    let (mut answers, mut statuses) = (BTreeMap::new(), BTreeMap::new());
+    for (ordinal, outcome) in join_all(asked).await {
+        let answer = outcome.map(|(answer, status)| {
+            statuses.insert(ordinal, status);
+            answer
+        });
+        answers.insert(ordinal, answer.map_err(|error| error.cause.to_string()));
+    }
     let mut membership = None;
     for (ordinal, answer) in &answers {
         if membership.is_none() && matches!(answer, Ok(answer) if answer.reads) {
-            let listed = list_members(&endpoints[ordinal], place).await;
+            let listed = list_members(&endpoints[ordinal], place, MemberClient::members).await;
             membership = listed.inspect_err(|error| tracing::debug!(%error, "no list of members")).ok();
         }
     }
-    Asked { answers, membership }
+    // Whoever got furthest knows best.
+    let furthest = statuses.iter().max_by_key(|(_, status)| (status.raft_term, status.raft_applied_index));
+    let hearsay = match furthest.filter(|_| membership.is_none()) {
+        Some((ordinal, _)) => list_members(&endpoints[ordinal], place, MemberClient::members_as_known).await.ok(),
+        None => None,
+    };
+    let alarms = statuses.values().flat_map(|status| &status.alarms).map(see_alarm).collect();
+    Asked { answers, statuses, membership, hearsay, alarms }
 }
 
-/// The members as a quorum knows them at this moment.
-pub async fn list_members(url: &str, place: &Place) -> Result<Membership, Error> {
-    let listed = MemberClient::new(url, PATIENCE)?.members().await?;
+fn see_alarm(alarm: &etcd::Alarm) -> Alarm {
+    let kind = match alarm.kind {
+        etcd::AlarmKind::NoSpace => AlarmKind::NoSpace,
+        etcd::AlarmKind::Corrupt => AlarmKind::Corrupt,
+    };
+    Alarm { member_id: alarm.member_id, kind }
+}
+
+/// The members as a member lists them, with a quorum or without.
+async fn list_members(
+    url: &str,
+    place: &Place,
+    list: impl AsyncFnOnce(&mut MemberClient) -> Result<etcd::Membership, Error>,
+) -> Result<Membership, Error> {
+    let listed = list(&mut MemberClient::new(url, PATIENCE)?).await?;
     let members = listed.members.into_iter().map(|member| {
         let peer_url = member.peer_urls.first().cloned().unwrap_or_default();
         Member {
@@ -50,16 +78,19 @@ pub async fn list_members(url: &str, place: &Place) -> Result<Membership, Error>
     Ok(Membership { cluster_id: listed.cluster_id, members: members.collect() })
 }
 
-async fn ask_member(url: &str) -> Result<Answer, Error> {
+async fn ask_member(url: &str) -> Result<(Answer, Status), Error> {
     let mut member = MemberClient::new(url, PATIENCE)?;
     let status = member.status().await?;
     let reads = !status.is_learner && member.check_linearizable_read().await.is_ok();
-    Ok(Answer {
+    let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+    let answer = Answer {
         identity: Identity { member_id: status.member_id, cluster_id: status.cluster_id },
         leader: Some(status.leader).filter(|leader| *leader != 0),
         learner: status.is_learner,
-        version: status.version,
-        db_size: i64::try_from(status.db_size).unwrap_or(i64::MAX),
+        version: status.version.clone(),
+        db_size: bytes(status.db_size),
+        db_in_use: bytes(status.db_size_in_use),
         reads,
-    })
+    };
+    Ok((answer, status))
 }

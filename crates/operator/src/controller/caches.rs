@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etcd_operator_api::labels;
 use etcd_operator_core::names::Place;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt};
@@ -20,6 +20,7 @@ pub struct Caches {
     pub claims: Cache<PersistentVolumeClaim>,
     pub services: Cache<Service>,
     pub budgets: Cache<PodDisruptionBudget>,
+    pub nodes: Cache<Node>,
 }
 
 impl Caches {
@@ -30,7 +31,8 @@ impl Caches {
         self.pods.wait_until_filled().await?;
         self.claims.wait_until_filled().await?;
         self.services.wait_until_filled().await?;
-        self.budgets.wait_until_filled().await
+        self.budgets.wait_until_filled().await?;
+        self.nodes.wait_until_filled().await
     }
 }
 

@@ -70,7 +70,7 @@ impl Ensure<'_> {
         self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
         let budget = disruption_budget(self.cluster, self.voters(world));
         self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
-        for (ordinal, claim) in &world.claims {
+        for (ordinal, claim) in &world.seen.claims {
             if self.is_ours(world, *ordinal) {
                 self.repair_claim(claim).await?;
             }

@@ -1,16 +1,14 @@
 //! Changes of etcd's membership, each of them sent to the member that should be asked.
 
 use etcd_operator_api::format_id;
-use etcd_operator_core::observed::Member;
 use etcd_operator_etcd::{Cause, MemberClient};
 
 use super::act::{Actor, Error};
-use super::ask::{PATIENCE, list_members};
+use super::ask::PATIENCE;
 
 impl Actor<'_> {
     pub(super) async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        self.confirm_wishes().await?;
         let url = self.world.observed.place.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
@@ -39,27 +37,16 @@ impl Actor<'_> {
         self.tell("LeaderMoved", &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
     }
 
-    pub(super) async fn remove_member(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
+    pub(super) async fn remove_member(&self, ordinal: u32, member_id: u64, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        self.confirm_wishes().await?;
         // Not through the one that leaves: it may stop before it has answered.
         match self.client_of_another_voter(ordinal)?.remove(member_id).await {
             Ok(()) => {}
             Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
             Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
         }
-        self.tell("MemberRemoved", &name, format!("Removed {name}, {}, from the etcd cluster", format_id(member_id)))
-            .await
-    }
-
-    pub(super) async fn live_members(&self) -> Result<Vec<Member>, Error> {
-        let url = self.voters().next().map(|(_, url)| url).ok_or_else(nobody_to_ask)?;
-        let listed = list_members(url, &self.world.observed.place).await;
-        let listed = listed.map_err(|error| etcd_error("listing the members once more".to_owned(), error))?;
-        if Some(listed.cluster_id) != self.world.observed.cluster_id {
-            return Err(Error::OutOfDate("another etcd cluster answers".into()));
-        }
-        Ok(listed.members)
+        let note = format!("Removed {name}, {}, from the etcd cluster: {why}", format_id(member_id));
+        self.tell("MemberRemoved", &name, note).await
     }
 
     /// The members that answer reads which need a quorum, and where.
@@ -70,7 +57,7 @@ impl Actor<'_> {
         reading.filter_map(|(ordinal, _)| Some((*ordinal, world.endpoints.get(ordinal)?.as_str())))
     }
 
-    fn client_of_a_voter(&self) -> Result<MemberClient, Error> {
+    pub(super) fn client_of_a_voter(&self) -> Result<MemberClient, Error> {
         dial(self.voters().next().map(|(_, url)| url))
     }
 
@@ -100,7 +87,7 @@ fn nobody_to_ask() -> Error {
     Error::OutOfDate("no member answers any more".into())
 }
 
-fn etcd_error(doing: String, error: etcd_operator_etcd::Error) -> Error {
+pub(super) fn etcd_error(doing: String, error: etcd_operator_etcd::Error) -> Error {
     match error.cause {
         Cause::Unhealthy(why) => Error::TooEarly(format!("{doing}: {why}")),
         _ => Error::Etcd { doing, source: Box::new(error) },

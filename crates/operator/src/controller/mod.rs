@@ -1,20 +1,26 @@
 //! The controller of EtcdClusters: keeps each cluster as its user wants it, as far as this version can.
 //!
 //! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
-//! (with `membership` for changes in etcd itself), `report`, and come back later. `watch` and `caches` bring the objects,
-//! `ask` asks etcd, `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
+//! (with `membership` and `maintain` for what is done in etcd itself), `report`, and come back later. `watch` and `caches`
+//! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
+//! members' data; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
 mod ask;
 mod backoff;
 mod caches;
+mod compare;
 mod ensure;
 mod events;
+mod maintain;
 mod membership;
+mod node;
 mod observe;
+mod pod_problem;
 mod reconcile;
 mod report;
 mod scope;
+mod seen;
 mod watch;
 
 use std::convert::Infallible;
@@ -23,10 +29,10 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, select_all};
-use kube::Client;
 use kube::runtime::controller::{Action, Controller, Error};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
+use kube::{Api, Client};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
@@ -38,11 +44,12 @@ use crate::shutdown::Shutdown;
 use crate::words::describe;
 use backoff::Backoff;
 use caches::{Caches, cluster_of};
+use compare::Comparisons;
 use ensure::Applied;
 use events::Events;
 use reconcile::{Context, reconcile, retry};
 pub use scope::Scope;
-use watch::{Cache, Cluster, labelled_etcd, watch};
+use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
 
 /// How many clusters are worked on at the same time.
 const CONCURRENCY: usize = 32;
@@ -106,7 +113,8 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'stati
     let (claims, changed_claims) = watch(scope.api(&work.client), labelled_etcd());
     let (services, changed_services) = watch(scope.api(&work.client), labelled_etcd());
     let (budgets, changed_budgets) = watch(scope.api(&work.client), labelled_etcd());
-    let caches = Caches { clusters: clusters.clone(), peers, pods, claims, services, budgets };
+    let (nodes, changed_nodes) = watch_trimmed(Api::all(work.client.clone()), watcher::Config::default(), node::trim);
+    let caches = Caches { clusters: clusters.clone(), peers, pods, claims, services, budgets, nodes };
     let context = Arc::new(Context {
         client: work.client.clone(),
         caches: caches.clone(),
@@ -117,6 +125,7 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'stati
         events: Events::new(work.client.clone()),
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
+        comparisons: Comparisons::default(),
     });
     let shutdown = work.shutdown.clone();
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
@@ -125,6 +134,8 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'stati
         .watches_stream(changed_claims, |claim| cluster_of(&claim))
         .watches_stream(changed_services, |service| cluster_of(&service))
         .watches_stream(changed_budgets, |budget| cluster_of(&budget))
+        // Whoever misses a member looks often enough to see what became of its node.
+        .watches_stream(changed_nodes, |_| None::<ObjectRef<Cluster>>)
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
         .inspect(move |outcome| forget_if_gone(outcome, &context))
@@ -147,6 +158,7 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         context.backoff.forget(namespace, &cluster.name);
         context.metrics.forget_members(namespace, &cluster.name);
         context.applied.forget(namespace, &cluster.name);
+        context.comparisons.forget(namespace, &cluster.name);
     }
 }
 

@@ -1,17 +1,23 @@
 //! The first step of a reconcile: find out what there is, from the caches and from etcd itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use etcd_operator_api::{EtcdCluster, EtcdPeer, parse_id};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
 use etcd_operator_core::names::Place;
-use etcd_operator_core::observed::{Birth, Claim, Identity, Observed, Peer as SeenPeer, Pod as SeenPod};
+use etcd_operator_core::observed::{
+    Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod, Replacement,
+};
+use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
 use kube::{Resource, ResourceExt};
 
 use super::ask::{Endpoints, ask_members};
-use super::caches::{Caches, of_members};
-use crate::objects::annotations::{ROLE, VOTER, read_birth, read_identity, read_told};
+use super::compare::{self, Comparisons};
+use super::seen::{Seen, node_of_claim, node_of_pod};
+use super::{node, pod_problem};
+use crate::objects::annotations::{PAUSED, ROLE, VOTER, read_birth, read_identity, read_told};
 
 /// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
 const MOST_MEMBERS: u32 = 99;
@@ -20,41 +26,102 @@ const MOST_MEMBERS: u32 = 99;
 pub struct World {
     pub observed: Observed,
     pub endpoints: Endpoints,
-    pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
-    pub pods: BTreeMap<u32, Arc<Pod>>,
-    pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
+    pub seen: Seen,
 }
 
-pub async fn observe(cluster: &EtcdCluster, place: Place, caches: &Caches) -> World {
-    let pods = of_members(&caches.pods, &place);
-    let claims = of_members(&caches.claims, &place);
-    let peers: BTreeMap<u32, Arc<EtcdPeer>> = of_members(&caches.peers, &place)
-        .into_iter()
-        .filter_map(|(ordinal, peer)| Some((ordinal, Arc::new(peer.0.as_ref().ok()?.clone()))))
-        .collect();
-    let endpoints: Endpoints = pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
+/// How much of the members' data is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Comparing {
+    WhenDue,
+    /// Somebody may be given up for it, so the last comparison is not enough.
+    Now,
+}
+
+pub async fn observe(
+    cluster: &EtcdCluster,
+    place: Place,
+    seen: Seen,
+    comparisons: &Comparisons,
+    comparing: Comparing,
+) -> World {
+    let endpoints: Endpoints = seen.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
     let asked = ask_members(&endpoints, &place).await;
     let status = cluster.status.clone().unwrap_or_default();
-    let observed = Observed {
-        place,
-        uid: cluster.uid().unwrap_or_default(),
+    let uid = cluster.uid();
+    let mut observed = Observed {
+        uid: uid.clone().unwrap_or_default(),
         replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
         durable: !cluster.spec.storage.is_ephemeral(),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
+        paused: paused_by(cluster, &seen),
+        now: jiff::Timestamp::now().as_second(),
+        replace_after: cluster.spec.replace_after().map(seconds),
+        defragments: cluster.spec.defragments(),
+        quota: cluster.spec.quota(),
         birth: status.birth.as_ref().map(|birth| Birth {
             token: birth.token.clone(),
             size: u32::try_from(birth.size).unwrap_or_default().min(MOST_MEMBERS),
         }),
         // An ID that can't be read is nobody's: nothing is founded, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        outdated: peers.iter().filter(|(_, peer)| is_outdated(peer, cluster)).map(|(ordinal, _)| *ordinal).collect(),
-        peers: peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &cluster.uid()))).collect(),
-        pods: pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &peers))).collect(),
-        claims: claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, &cluster.uid()))).collect(),
+        outdated: seen.peers.iter().filter(|(_, peer)| is_outdated(peer, cluster)).map(|(it, _)| *it).collect(),
+        peers: seen.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
+        pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &seen))).collect(),
+        claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, &uid, &seen))).collect(),
         answers: asked.answers,
         membership: asked.membership,
+        hearsay: asked.hearsay,
+        unwell_since: unwell_since(&status),
+        alarms: asked.alarms,
+        differing: BTreeSet::new(),
+        place,
     };
-    World { observed, endpoints, peers, pods, claims }
+    let every = match comparing {
+        Comparing::WhenDue => cluster.spec.compare_every(),
+        Comparing::Now => Some(Duration::ZERO),
+    };
+    let voters = voters_to_compare(&observed, &endpoints, &asked.statuses);
+    let key = (observed.place.namespace.as_str(), observed.place.cluster.as_str());
+    observed.differing = comparisons.differing(key, &voters, every).await;
+    World { observed, endpoints, seen }
+}
+
+/// All voters if they are well, else nobody: there is more to do than to compare.
+fn voters_to_compare<'a>(
+    observed: &Observed,
+    endpoints: &'a Endpoints,
+    statuses: &'a BTreeMap<u32, Status>,
+) -> Vec<compare::Asked<'a>> {
+    let Some(membership) = &observed.membership else { return Vec::new() };
+    let voter = |member: &Member| {
+        let ordinal = member.ordinal.filter(|_| observed.is_healthy(member))?;
+        Some(compare::Asked { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
+    };
+    membership.voters().map(voter).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// Where it is written that nothing may be done, if it is.
+fn paused_by(cluster: &EtcdCluster, seen: &Seen) -> Option<String> {
+    if cluster.spec.paused {
+        return Some("spec.paused is true".to_owned());
+    }
+    fn noted<K: Resource<DynamicType = ()>>(object: &K) -> Option<String> {
+        let pauses = object.annotations().get(PAUSED).is_some_and(|value| value == "true");
+        pauses.then(|| format!("the {} {} has the annotation {PAUSED}", K::kind(&()), object.name_any()))
+    }
+    let peers = seen.peers.values().find_map(|peer| noted(peer.as_ref()));
+    let pods = || seen.pods.values().find_map(|pod| noted(pod.as_ref()));
+    let claims = || seen.claims.values().find_map(|claim| noted(claim.as_ref()));
+    noted(cluster).or(peers).or_else(pods).or_else(claims)
+}
+
+fn unwell_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
+    let unwell = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
+    unwell.map(|(id, since)| (id, since.0.as_second())).collect()
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Whether a member was made from another spec than the user wants now.
@@ -89,55 +156,44 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
     let status = peer.status.clone().unwrap_or_default();
     let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
     let identity = id(&status.member_id).zip(id(&status.cluster_id));
+    let replacement = status.replacement.and_then(|last| {
+        Some(Replacement {
+            member_id: parse_id(&last.member_id)?,
+            at: last.time.0.as_second(),
+            count: u32::try_from(last.count).unwrap_or_default(),
+            why: last.reason,
+        })
+    });
+    let defragmented = status.last_defragmentation;
     SeenPeer {
         identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
         started: status.started,
         deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
+        replacement,
+        defragmented: defragmented
+            .map(|last| Defragmentation { at: last.time.0.as_second(), in_use: last.db_size_in_use }),
     }
 }
 
-fn see_pod(pod: &Pod, peers: &BTreeMap<u32, Arc<EtcdPeer>>) -> SeenPod {
-    let is_peer = |uid: &str| peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
+fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
+    let is_peer = |uid: &str| seen.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     SeenPod {
         deleting: is_going(pod, is_peer),
         finished: phase == "Failed" || phase == "Succeeded",
         told: read_told(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
-        problem: problem_of(pod),
+        created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
+        node: node_of_pod(pod).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
+        problem: pod_problem::problem_of(pod),
     }
 }
 
-fn see_claim(claim: &PersistentVolumeClaim, cluster: &Option<String>) -> Claim {
+fn see_claim(claim: &PersistentVolumeClaim, cluster: &Option<String>, seen: &Seen) -> Claim {
     Claim {
         deleting: is_going(claim, |uid| Some(uid) == cluster.as_deref()),
         birth: read_birth(claim.annotations()),
         identity: read_identity(claim.annotations()),
+        node: node_of_claim(claim).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
     }
-}
-
-/// What keeps a pod from running, in the words of whoever knows: the gate, the kubelet or the scheduler.
-fn problem_of(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
-    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
-    for container in containers {
-        let state = container.state.as_ref();
-        let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
-        let ended = state.and_then(|state| state.terminated.as_ref()).or(last).filter(|ended| ended.exit_code != 0);
-        if let Some(message) = ended.and_then(|ended| ended.message.as_deref()).filter(|_| container.name == "gate") {
-            return Some(message.trim().to_owned());
-        }
-        let waiting = state.and_then(|state| state.waiting.as_ref());
-        let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or_default();
-        if !["", "PodInitializing", "ContainerCreating"].contains(&reason) {
-            let message = waiting.and_then(|waiting| waiting.message.as_deref()).unwrap_or("no further message");
-            return Some(format!("the container {} waits: {reason} ({message})", container.name));
-        }
-    }
-    let unschedulable = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    unschedulable.and_then(|condition| condition.message.as_deref()).map(|why| format!("no node takes its pod: {why}"))
 }

@@ -18,10 +18,12 @@ use tracing::{debug, warn};
 use super::act::{self, Actor};
 use super::backoff::Backoff;
 use super::caches::Caches;
+use super::compare::Comparisons;
 use super::ensure::{Applied, Ensure};
 use super::events::Events;
-use super::observe::{World, observe};
+use super::observe::{Comparing, World, observe};
 use super::report;
+use super::seen::Seen;
 use super::watch::{CacheClosed, Cluster};
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
@@ -32,7 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// When to look again. What Kubernetes announces is noticed at once; these are for what only etcd knows.
 const WHILE_CHANGING: Duration = Duration::from_millis(500);
 const WHILE_UNHEALTHY: Duration = Duration::from_secs(3);
-const WHILE_HEALTHY: Duration = Duration::from_secs(15);
+const WHILE_HEALTHY: Duration = Duration::from_secs(10);
 
 /// What every reconcile has at hand.
 pub struct Context {
@@ -46,6 +48,7 @@ pub struct Context {
     pub events: Events,
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
+    pub comparisons: Comparisons,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +101,8 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         namespace: cluster.namespace().unwrap_or_default(),
         domain: context.domain.clone(),
     };
-    let world = observe(cluster, place, &context.caches).await;
+    let seen = Seen::in_caches(&context.caches, &place);
+    let world = observe(cluster, place, seen, &context.comparisons, Comparing::WhenDue).await;
     if world.observed.deleting {
         return Ok(Action::await_change());
     }
@@ -113,7 +117,7 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         events: &context.events,
     };
     // What fails here must not keep members from being looked after.
-    let ensured = ensure.everything(&world).await;
+    let ensured = if world.observed.paused.is_some() { Ok(()) } else { ensure.everything(&world).await };
     announce_wait(&plan, cluster, context).await;
     let acted = carry_out(&plan, cluster, &world, context).await;
     report(&plan, &world, cluster, context).await?;
@@ -130,7 +134,8 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
 }
 
 async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &Context) -> Result<(), act::Error> {
-    let mut actor = Actor::new(&context.client, cluster, world, &context.settings, &context.events);
+    let mut actor =
+        Actor::new(&context.client, cluster, world, &context.settings, &context.events, &context.comparisons);
     for step in &plan.steps {
         actor.carry_out(step).await?;
     }

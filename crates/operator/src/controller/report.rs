@@ -38,7 +38,7 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
 pub async fn write_versions(client: &Client, world: &World) -> kube::Result<()> {
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.place.namespace);
     for (ordinal, answer) in &world.observed.answers {
-        let (Ok(answer), Some(peer)) = (answer, world.peers.get(ordinal)) else { continue };
+        let (Ok(answer), Some(peer)) = (answer, world.seen.peers.get(ordinal)) else { continue };
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
         if known != Some(&answer.version) {
             let patch = Patch::Merge(json!({"status": {"serverVersion": answer.version}}));

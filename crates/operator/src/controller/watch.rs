@@ -51,12 +51,27 @@ pub fn watch<K>(
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
+    watch_trimmed(api, config, |_| {})
+}
+
+/// The same, for objects of which most is never read: `trim` takes that away before it is kept.
+pub fn watch_trimmed<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    trim: impl Fn(&mut K) + Send + Sync + 'static,
+) -> (Cache<K>, impl Stream<Item = watcher::Result<K>> + Send + 'static)
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
     let (objects, writer) = store();
     let (fill, filled) = watch::channel(false);
     let changes = watcher(api, config)
         .default_backoff()
-        // Nothing here reads the managed fields, and they are half of many an object.
-        .modify(|object| object.managed_fields_mut().clear())
+        .modify(move |object| {
+            // Nothing here reads the managed fields, and they are half of many an object.
+            object.managed_fields_mut().clear();
+            trim(object);
+        })
         .reflect(writer)
         .inspect(move |event| {
             if matches!(event, Ok(Event::InitDone)) {

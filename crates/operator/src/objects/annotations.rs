@@ -6,12 +6,16 @@ use etcd_operator_api::{format_id, parse_id};
 use etcd_operator_core::gate::{name_of_data, read_data};
 use etcd_operator_core::observed::{Birth, Identity, Told};
 
+/// On any object of a cluster: `true` stops everything that is done to the cluster.
+pub const PAUSED: &str = "etcd.improbable.io/paused";
 /// On pods and claims: the ID of the member whose data it is.
 pub const MEMBER_ID: &str = "etcd.improbable.io/member-id";
 /// On pods and claims: the ID of the etcd cluster.
 pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
 /// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of etcd.
 pub const DATA: &str = "etcd.improbable.io/data";
+/// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node goes.
+pub const EVICTABLE_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 /// On claims: the token and the size of the birth that the claim was made for.
 pub const BIRTH_TOKEN: &str = "etcd.improbable.io/birth-token";
 pub const BIRTH_SIZE: &str = "etcd.improbable.io/birth-size";

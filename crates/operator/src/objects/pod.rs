@@ -43,6 +43,8 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, settings
     labels.extend(member_labels(&place.cluster, &name));
     labels.insert(ROLE.to_owned(), annotations::role(start.serves_clients).to_owned());
     let mut notes: BTreeMap<String, String> = template.annotations();
+    // The copy of the gate is no data: it must not keep a node from being taken away.
+    notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
     notes.extend(annotations::of_told(start.told).into_iter().map(|(name, value)| (name.to_owned(), value)));
     json!({
         "apiVersion": "v1",

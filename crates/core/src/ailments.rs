@@ -1,0 +1,184 @@
+//! What is wrong with a member, and what would help it.
+
+use std::collections::BTreeMap;
+
+use crate::gate::REFUSED;
+use crate::observed::{Data, Identity, Member, Observed, Pod, Problem, ProblemKind};
+
+/// How long a member may be out of reach before its pod is restarted, if the user never wants it replaced: half of the
+/// time after which it would be.
+const REPLACE_AFTER_DEFAULT: i64 = 300;
+/// How long a pod that was restarted has until it is restarted again, if nothing else can be done.
+const RESTART_AGAIN_AFTER: i64 = 3600;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ailment {
+    /// Its data is gone, so it can never come back as who it was.
+    DataLost(String),
+    /// Its data is not that of the others.
+    Corrupt,
+    /// Its node is down, or the node that its volume is bound to.
+    NodeDown {
+        since: i64,
+        /// Whether somebody vouches that nothing runs there any more.
+        fenced: bool,
+    },
+    /// It could run, and does not answer.
+    Silent {
+        since: i64,
+        /// When its pod was made, if that was later.
+        restarted: Option<i64>,
+    },
+    /// It is on its way, or hindered by something that a new member would suffer from as well.
+    Hindered,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    Wait,
+    RestartPod(String),
+    Replace(String),
+}
+
+/// What is wrong with a member of ours. `None` if it is well.
+pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<Ailment> {
+    if observed.is_corrupt(member) {
+        return Some(Ailment::Corrupt);
+    }
+    if observed.is_healthy(member) {
+        return None;
+    }
+    if member.started
+        && let Some(why) = data_loss(observed, ordinal, member.id)
+    {
+        return Some(Ailment::DataLost(why));
+    }
+    Some(out_of_reach(observed, ordinal, member.id))
+}
+
+/// Why a member that ran before can't have its data any more, if so.
+pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<String> {
+    let name = observed.place.member_name(ordinal);
+    let pod = observed.pods.get(&ordinal);
+    if let Some(refusal) = pod.and_then(|pod| refusal_of(pod, member_id)) {
+        return Some(refusal.to_owned());
+    }
+    if !observed.durable {
+        let runs_no_more = pod.is_none_or(|pod| pod.finished && !pod.deleting);
+        return runs_no_more.then(|| "its data went with its pod".to_owned());
+    }
+    let is_on_a_node = pod.is_some_and(|pod| pod.node.is_some());
+    match observed.claims.get(&ordinal) {
+        None if !is_on_a_node => Some(format!("the volume claim {name} is gone")),
+        // What is being deleted can't be kept any more; it goes as soon as nobody uses it.
+        Some(claim) if claim.deleting && !is_on_a_node => Some(format!("the volume claim {name} was deleted")),
+        _ => None,
+    }
+}
+
+/// What the gate said when it did not find the data of a member that must have some.
+fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
+    let told = pod.told.filter(|told| told.data == Data::Kept)?;
+    let is_about = told.identity.is_some_and(|identity| identity.member_id == member_id);
+    let problem = pod.problem.as_ref().filter(|problem| problem.kind == ProblemKind::DataLost && is_about)?;
+    Some(&problem.message)
+}
+
+fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
+    let since = observed.unwell_since.get(&member_id).copied().unwrap_or(observed.now);
+    let Some(pod) = observed.pods.get(&ordinal) else { return Ailment::Hindered };
+    let bound_to = observed.claims.get(&ordinal).and_then(|claim| claim.node);
+    let has = |kind: ProblemKind| matches!(&pod.problem, Some(problem) if problem.kind == kind);
+    let node = if has(ProblemKind::NoNode) { bound_to } else { pod.node };
+    match node {
+        Some(node) if node.down_since.is_some() => {
+            // A pod on a node that is out of service is taken away and started elsewhere, with its data if that is possible.
+            let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
+            Ailment::NodeDown { since: since.max(node.down_since.unwrap_or(since)), fenced: stuck_with_it }
+        }
+        _ if pod.deleting || has(ProblemKind::NoNode) || has(ProblemKind::NoImage) => Ailment::Hindered,
+        _ => Ailment::Silent { since, restarted: Some(pod.created).filter(|created| *created > since) },
+    }
+}
+
+/// What helps a member. Whether the others can bear it is another question.
+pub fn treatment_of(observed: &Observed, ailment: &Ailment) -> Treatment {
+    let waited = |since: i64, time: i64| observed.now - since >= time;
+    match ailment {
+        Ailment::DataLost(why) => Treatment::Replace(why.clone()),
+        Ailment::Corrupt => Treatment::Replace("its data differs from that of the other members".to_owned()),
+        Ailment::NodeDown { fenced: true, .. } => {
+            Treatment::Replace("its volume is on a node that is out of service".to_owned())
+        }
+        Ailment::NodeDown { since, .. } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+            Treatment::Replace("its node is down".to_owned())
+        }
+        // The data would go with its pod, so there is nothing to restart it for.
+        Ailment::Silent { since, .. } if !observed.durable => {
+            if observed.replace_after.is_some_and(|after| waited(*since, after)) {
+                Treatment::Replace("it does not answer".to_owned())
+            } else {
+                Treatment::Wait
+            }
+        }
+        Ailment::Silent { since, restarted: None } if waited(*since, restart_after(observed)) => {
+            Treatment::RestartPod("its member does not answer".to_owned())
+        }
+        // It can't be replaced. To start may take it long, so it gets time before it is tried once more.
+        Ailment::Silent { restarted: Some(at), .. }
+            if waited(*at, RESTART_AGAIN_AFTER)
+                && (observed.membership.is_none() || observed.replace_after.is_none()) =>
+        {
+            Treatment::RestartPod("its member does not answer".to_owned())
+        }
+        Ailment::Silent { restarted: Some(at), .. }
+            if observed.replace_after.is_some_and(|after| waited(*at, after)) =>
+        {
+            Treatment::Replace("it does not answer, and starting it again did not help".to_owned())
+        }
+        _ => Treatment::Wait,
+    }
+}
+
+pub fn restart_after(observed: &Observed) -> i64 {
+    observed.replace_after.unwrap_or(REPLACE_AFTER_DEFAULT) / 2
+}
+
+/// Since when each member that is not well has not been, for the next look.
+pub fn unwell_since(observed: &Observed) -> BTreeMap<u64, i64> {
+    let since = |id: u64| (id, observed.unwell_since.get(&id).copied().unwrap_or(observed.now));
+    match &observed.membership {
+        Some(membership) => {
+            membership.members.iter().filter(|it| !observed.is_healthy(it)).map(|it| since(it.id)).collect()
+        }
+        // Nobody is known to be well while no quorum answers.
+        None => {
+            let known = known_members(observed).map(|(_, identity, _)| identity.member_id);
+            let told = members_told(observed).map(|(_, identity)| identity.member_id);
+            known.chain(told).chain(observed.unwell_since.keys().copied()).map(since).collect()
+        }
+    }
+}
+
+/// The members as the EtcdPeers know them, for when etcd can't be asked: ordinal, who it is, and whether it ran.
+pub fn known_members(observed: &Observed) -> impl Iterator<Item = (u32, Identity, bool)> {
+    observed.peers.iter().filter_map(|(ordinal, peer)| Some((*ordinal, peer.identity?, peer.started)))
+}
+
+/// The members as their pods know them.
+pub fn members_told(observed: &Observed) -> impl Iterator<Item = (u32, Identity)> {
+    observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.told?.identity?)))
+}
+
+impl ProblemKind {
+    /// What the last words of the gate mean.
+    pub fn of_refusal(words: &str) -> Self {
+        if words.starts_with(REFUSED) { ProblemKind::DataLost } else { ProblemKind::Other }
+    }
+}
+
+impl Problem {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Problem { kind, message: message.into() }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is done about members that are not well: one at a time, and only what the others can bear.
+
+use crate::ailments::{Ailment, Treatment, ailment_of, members_told, restart_after, treatment_of};
+use crate::observed::{Member, Membership, Observed, Replacement};
+use crate::plan::{Plan, Step};
+use crate::resize::remove_voter;
+
+/// How long after a replacement the next one of the same name must wait; twice as long each time, up to the longest.
+const FIRST_WAIT: i64 = 60;
+const LONGEST_WAIT: i64 = 3600;
+
+/// The next thing to do about a member that is not well. `None` if there is nothing to do about any of them now.
+pub fn treat_the_unwell(observed: &Observed, membership: &Membership) -> Option<Plan> {
+    let patients = patients(observed, membership);
+    let lost = patients.iter().find_map(|patient| match &patient.treatment {
+        Treatment::Replace(why) => Some((patient, why)),
+        _ => None,
+    });
+    if let Some((patient, why)) = lost {
+        return replace(observed, membership, patient, why);
+    }
+    let silent = patients.iter().find_map(|patient| match &patient.treatment {
+        Treatment::RestartPod(why) => Some((patient.ordinal, why.clone())),
+        _ => None,
+    })?;
+    restart(observed, silent).map(|step| Plan::steps(vec![step]))
+}
+
+struct Patient<'a> {
+    ordinal: u32,
+    member: &'a Member,
+    ailment: Ailment,
+    treatment: Treatment,
+}
+
+/// The members of ours that are not well and should stay: those that can't be helped by waiting first.
+fn patients<'a>(observed: &Observed, membership: &'a Membership) -> Vec<Patient<'a>> {
+    let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
+    let staying = ours.filter(|(ordinal, _)| *ordinal < observed.replicas);
+    let mut patients: Vec<Patient> = staying
+        .filter_map(|(ordinal, member)| {
+            let ailment = ailment_of(observed, ordinal, member)?;
+            let treatment = treatment_of(observed, &ailment);
+            Some(Patient { ordinal, member, ailment, treatment })
+        })
+        .collect();
+    patients.sort_by_key(|patient| (urgency(&patient.ailment), patient.ordinal));
+    patients
+}
+
+fn urgency(ailment: &Ailment) -> u8 {
+    match ailment {
+        Ailment::DataLost(_) => 0,
+        Ailment::Corrupt => 1,
+        Ailment::NodeDown { .. } => 2,
+        Ailment::Silent { .. } => 3,
+        Ailment::Hindered => 4,
+    }
+}
+
+/// Removes a member for good, so that a new one of its name can join.
+fn replace(observed: &Observed, membership: &Membership, patient: &Patient, why: &str) -> Option<Plan> {
+    let Patient { ordinal, member, .. } = *patient;
+    if let Some(learner) = membership.learner().filter(|learner| learner.id != member.id) {
+        let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
+        // One change at a time. A learner that gets nowhere makes way, and comes back afterwards.
+        let why = format!("{} has to be replaced first", observed.place.member_name(ordinal));
+        return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
+    }
+    let name = observed.place.member_name(ordinal);
+    let last = observed.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
+    let mut steps = Vec::new();
+    if last.is_none_or(|last| last.member_id != member.id) {
+        if let Some(last) = last.filter(|last| observed.now < last.at + wait_after(last)) {
+            let message = format!(
+                "{name} has to be replaced ({why}), but it was not long ago; the next time is {} s after the last",
+                wait_after(last)
+            );
+            return Some(Plan::waiting("ReplacementWaits", message));
+        }
+        let in_succession = |last: &&Replacement| observed.now < last.at + wait_after(last) + LONGEST_WAIT;
+        let count = last.filter(in_succession).map_or(0, |last| last.count);
+        let replacement = Replacement { member_id: member.id, at: observed.now, count: count + 1, why: why.to_owned() };
+        steps.push(Step::RecordReplacement { ordinal, replacement });
+    }
+    let removal = if member.learner {
+        Plan::steps(vec![Step::RemoveMember { ordinal, member_id: member.id, why: why.to_owned() }])
+    } else {
+        remove_voter(observed, membership, ordinal, member, why)
+    };
+    if removal.waiting.is_none() {
+        steps.extend(removal.steps);
+        return Some(Plan::steps(steps));
+    }
+    Some(removal)
+}
+
+/// How long after a member was given up the next one of its name may be.
+fn wait_after(last: &Replacement) -> i64 {
+    let doublings = last.count.saturating_sub(1).min(10);
+    (FIRST_WAIT << doublings).min(LONGEST_WAIT)
+}
+
+/// Without a quorum nothing is removed. A pod that hangs may be what it lacks.
+pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
+    let silent = members_told(observed).find_map(|(ordinal, identity)| {
+        if matches!(observed.answers.get(&ordinal), Some(Ok(_))) {
+            return None;
+        }
+        let (id, peer_url) = (identity.member_id, observed.place.peer_url(ordinal));
+        let member = Member { id, ordinal: Some(ordinal), peer_url, started: true, learner: false };
+        match treatment_of(observed, &ailment_of(observed, ordinal, &member)?) {
+            Treatment::RestartPod(why) => Some((ordinal, why)),
+            _ => None,
+        }
+    });
+    restart(observed, silent?)
+}
+
+/// A founder that hangs keeps the cluster from being born. How long it has been silent is how long its pod has been there.
+pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
+    let silent = observed.pods.iter().find(|(ordinal, pod)| {
+        let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
+        let answers = matches!(observed.answers.get(ordinal), Some(Ok(_)));
+        could_run && !pod.deleting && !answers && observed.now - pod.created >= restart_after(observed)
+    });
+    restart(observed, (*silent?.0, "its member does not answer".to_owned()))
+}
+
+/// One pod at a time: none while another is going or has only just come and does not answer yet.
+fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
+    let is_busy = |other: u32| {
+        let pod = &observed.pods[&other];
+        let young = observed.now - pod.created < restart_after(observed);
+        pod.deleting || (young && !matches!(observed.answers.get(&other), Some(Ok(_))))
+    };
+    let others = observed.pods.keys().filter(|other| **other != ordinal);
+    let free = others.copied().all(|other| !is_busy(other));
+    free.then_some(Step::RestartPod { ordinal, why })
+}

@@ -1,0 +1,86 @@
+//! What keeps members fit: databases that are mostly empty space are defragmented, and alarms whose cause is gone are
+//! disarmed. It waits until nothing else is to be done.
+
+use crate::observed::{Alarm, AlarmKind, Answer, Defragmentation, Member, Membership, Observed};
+use crate::plan::{Plan, Step};
+
+/// A database is worth defragmenting from this size on, in bytes, if this much of it is unused, in percent.
+const WORTHWHILE_SIZE: i64 = 100_000_000;
+const WORTHWHILE_PERCENT: i64 = 45;
+/// A database has room again if it is below this part of its quota, in percent.
+const ROOMY_PERCENT: i64 = 80;
+/// How long after a defragmentation the same database is not defragmented again: in general, and when space is short.
+const PAUSE: i64 = 3600;
+const SHORT_PAUSE: i64 = 10;
+
+/// The alarms of members that are gone: nobody else would ever take them back, and etcd writes nothing until then. One
+/// that blames nobody (0) is about those who are there.
+pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
+    let is_about_others = |id: u64| id != 0 && membership.members.iter().all(|member| member.id != id);
+    observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(Step::Disarm).collect()
+}
+
+pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
+    let mut steps = Vec::new();
+    let all_healthy = membership.members.iter().all(|member| observed.is_healthy(member));
+    if observed.defragments && all_healthy {
+        steps.extend(alarms_without_cause(observed, membership).map(Step::Disarm));
+        steps.extend(
+            next_to_defragment(observed, membership).into_iter().flat_map(|ordinal| defragment(observed, ordinal)),
+        );
+    }
+    Plan::steps(steps)
+}
+
+/// It is recorded first, so that one that takes too long is not begun again and again.
+fn defragment(observed: &Observed, ordinal: u32) -> [Step; 2] {
+    let in_use = observed.answers.get(&ordinal).and_then(|answer| answer.as_ref().ok()).map_or(0, |it| it.db_in_use);
+    let defragmentation = Defragmentation { at: observed.now, in_use };
+    [Step::RecordDefragmentation { ordinal, defragmentation }, Step::Defragment { ordinal }]
+}
+
+/// Whether etcd writes nothing because a database has reached its quota.
+pub fn is_out_of_space(observed: &Observed) -> bool {
+    observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace)
+}
+
+/// The alarms about space, once every database has room.
+fn alarms_without_cause<'a>(observed: &'a Observed, membership: &'a Membership) -> impl Iterator<Item = Alarm> + 'a {
+    let has_room =
+        |member: &Member| answer_of(observed, member).is_some_and(|answer| is_roomy(observed, answer.db_size));
+    let all_have_room = membership.members.iter().all(has_room);
+    let of_members = move |alarm: &&Alarm| membership.members.iter().any(|member| member.id == alarm.member_id);
+    let alarms = observed.alarms.iter().filter(move |alarm| alarm.kind == AlarmKind::NoSpace && all_have_room);
+    alarms.filter(of_members).copied()
+}
+
+fn is_roomy(observed: &Observed, size: i64) -> bool {
+    size < observed.quota / 100 * ROOMY_PERCENT
+}
+
+/// The member whose database is defragmented next: the leader last, so that it changes as rarely as possible.
+fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<u32> {
+    let leader = observed.leader();
+    let fragmented = membership.members.iter().filter(|member| is_worth_defragmenting(observed, member));
+    let ours = fragmented.filter_map(|member| Some((Some(member.id) == leader, member.ordinal?)));
+    ours.min().map(|(_, ordinal)| ordinal)
+}
+
+fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
+    let Some(answer) = answer_of(observed, member) else { return false };
+    let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
+    let last = peer.and_then(|peer| peer.defragmented);
+    let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
+    if is_out_of_space(observed) && !is_roomy(observed, answer.db_size) {
+        // Nothing is written, so how much is in use changes only if somebody makes room. It changes by less than is freed:
+        // etcd counts what a compaction frees only with the next write.
+        let changed = last.is_none_or(|last| (answer.db_in_use - last.in_use).abs() > answer.db_size / 100);
+        return rested(if changed { SHORT_PAUSE } else { PAUSE });
+    }
+    let unused = answer.db_size - answer.db_in_use;
+    answer.db_size >= WORTHWHILE_SIZE && unused >= answer.db_size / 100 * WORTHWHILE_PERCENT && rested(PAUSE)
+}
+
+fn answer_of<'a>(observed: &'a Observed, member: &Member) -> Option<&'a Answer> {
+    observed.answers.get(&member.ordinal?)?.as_ref().ok()
+}

@@ -1,0 +1,167 @@
+//! etcd as far as it matters here: who belongs to it, who can be counted, and what was promised to clients. Raft itself is
+//! taken for granted; that it gets the majorities that it relies on is not.
+
+use super::world::{Broken, Process, World};
+use crate::founders::{cluster_id, identity_of};
+use crate::observed::{Birth, Member, Membership};
+use crate::quorum::quorum;
+use crate::tests::support::place;
+
+pub struct Etcd {
+    pub token: String,
+    pub cluster_id: u64,
+    pub members: Vec<Member>,
+    pub leader: Option<u64>,
+    /// How many writes were acknowledged to clients.
+    pub acknowledged: u64,
+    added: u64,
+}
+
+impl Etcd {
+    pub fn found(birth: &Birth) -> Self {
+        let founder = |ordinal: u32| new_member(identity_of(&place(), birth, ordinal).member_id, ordinal, false);
+        Etcd {
+            token: birth.token.clone(),
+            cluster_id: cluster_id(&place(), birth),
+            members: (0..birth.size).map(founder).collect(),
+            leader: None,
+            acknowledged: 0,
+            added: 0,
+        }
+    }
+
+    pub fn membership(&self) -> Membership {
+        Membership { cluster_id: self.cluster_id, members: self.members.clone() }
+    }
+
+    pub fn member(&self, id: u64) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    pub fn member_at(&self, ordinal: u32) -> Option<&Member> {
+        self.members.iter().find(|member| member.ordinal == Some(ordinal))
+    }
+
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.learner)
+    }
+
+    /// Whether a process takes part: a member that the others reach.
+    pub fn connects(&self, world: &World, process: &Process) -> bool {
+        let is_member = self.member(process.identity.member_id).is_some();
+        process.identity.cluster_id == self.cluster_id && is_member && world.answers(process)
+    }
+
+    pub fn is_up(&self, world: &World, member: &Member) -> bool {
+        let processes = world.processes.iter();
+        processes.filter(|it| it.identity.member_id == member.id).any(|process| self.connects(world, process))
+    }
+
+    pub fn has_quorum(&self, world: &World) -> bool {
+        let up = self.voters().filter(|voter| self.is_up(world, voter)).count();
+        up >= quorum(self.voters().count())
+    }
+
+    pub fn add_learner(&mut self, ordinal: u32) {
+        self.added += 1;
+        self.members.push(new_member(1000 + self.added, ordinal, true));
+    }
+}
+
+fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
+    Member { id, ordinal: Some(ordinal), peer_url: place().peer_url(ordinal), started: false, learner }
+}
+
+impl World {
+    /// Founders become a cluster when a quorum of them runs.
+    pub fn form_etcd(&mut self) {
+        let Some(birth) = self.api.cluster.birth.clone() else { return };
+        let etcd = Etcd::found(&birth);
+        let is_another = self.etcd.as_ref().is_none_or(|known| known.cluster_id != etcd.cluster_id);
+        if is_another && etcd.has_quorum(self) {
+            self.note(|| "etcd: the founders have formed a cluster".to_owned());
+            self.etcd = Some(etcd);
+        }
+    }
+
+    /// A change of the membership goes through the log: once it took effect, a quorum has everything before it.
+    pub fn replicate_to_a_quorum(&mut self) {
+        let Some(etcd) = &self.etcd else { return };
+        let voters: Vec<u64> = etcd.voters().filter(|voter| etcd.is_up(self, voter)).map(|voter| voter.id).collect();
+        let (needed, acknowledged) = (quorum(etcd.voters().count()), etcd.acknowledged);
+        let mut running: Vec<&mut Process> =
+            self.processes.iter_mut().filter(|it| voters.contains(&it.identity.member_id)).collect();
+        running.sort_by_key(|process| std::cmp::Reverse(process.index));
+        for process in running.into_iter().take(needed) {
+            process.index = process.index.max(acknowledged);
+            if let Some(data) = &mut self.disks[process.disk].data {
+                data.index = process.index;
+            }
+        }
+    }
+
+    /// Whoever was removed and hears of it ends. The rest elects, replicates, and serves clients.
+    pub fn run_etcd(&mut self) -> Result<(), Broken> {
+        let Some(etcd) = self.etcd.take() else { return Ok(()) };
+        let outcome = self.run(etcd);
+        let (etcd, outcome) = match outcome {
+            Ok(etcd) => (etcd, Ok(())),
+            Err((etcd, broken)) => (etcd, Err(broken)),
+        };
+        self.etcd = Some(etcd);
+        outcome
+    }
+
+    fn run(&mut self, mut etcd: Etcd) -> Result<Etcd, (Etcd, Broken)> {
+        if !etcd.has_quorum(self) {
+            etcd.leader = None;
+            return Ok(etcd);
+        }
+        let removed: Vec<u64> = self
+            .processes
+            .iter()
+            .filter(|it| etcd.member(it.identity.member_id).is_none() && self.answers(it))
+            .map(|it| it.pod)
+            .collect();
+        self.processes.retain(|process| !removed.contains(&process.pod));
+        let up: Vec<u64> = etcd.members.iter().filter(|it| etcd.is_up(self, it)).map(|it| it.id).collect();
+        let index_of = |world: &World, id: u64| {
+            let runs = world.processes.iter().find(|process| process.identity.member_id == id);
+            runs.map_or(0, |process| process.index)
+        };
+        let voters: Vec<u64> = etcd.voters().map(|voter| voter.id).filter(|id| up.contains(id)).collect();
+        let most = voters.iter().map(|id| index_of(self, *id)).max().unwrap_or_default();
+        if most < etcd.acknowledged {
+            let lost = etcd.acknowledged - most;
+            return Err((etcd, format!("{lost} acknowledged writes are lost: nobody who votes has them")));
+        }
+        if etcd.leader.is_none_or(|leader| !voters.contains(&leader) || index_of(self, leader) < etcd.acknowledged) {
+            etcd.leader = voters.iter().copied().find(|id| index_of(self, *id) == most);
+        }
+        etcd.members.iter_mut().filter(|it| up.contains(&it.id)).for_each(|it| it.started = true);
+        // Clients are promised something only once the operator has noted who the voters are.
+        let noted = |member: &Member| {
+            let peer = member.ordinal.and_then(|ordinal| self.api.peers.get(&ordinal));
+            peer.is_some_and(|peer| peer.started && peer.identity.is_some_and(|it| it.member_id == member.id))
+        };
+        let promises = self.api.cluster.cluster_id.is_some() && etcd.voters().all(noted);
+        if promises {
+            etcd.acknowledged = most + 1;
+        }
+        // A write needs a quorum; the others may be behind for a while.
+        let may_lag = voters.len() - quorum(etcd.voters().count());
+        let behind: Vec<u64> = (0..may_lag).map(|_| voters[self.random.below(voters.len())]).collect();
+        let slow_learner = self.random.percent(40);
+        for process in &mut self.processes {
+            let id = process.identity.member_id;
+            let lags = behind.contains(&id) || (slow_learner && !voters.contains(&id));
+            if up.contains(&id) && !lags {
+                process.index = etcd.acknowledged.max(most);
+                if let Some(data) = &mut self.disks[process.disk].data {
+                    data.index = process.index;
+                }
+            }
+        }
+        Ok(etcd)
+    }
+}

@@ -1,0 +1,236 @@
+//! What may happen, and the dice that decide what happens next.
+
+use super::operator::Operator;
+use super::world::{Broken, Storage, World};
+
+/// One thing that happens. The numbers before the names in `next` are how often it does.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// The operator looks and plans, takes one step, or works until its plan is done.
+    Begin,
+    GoOn,
+    Reconcile,
+    /// It crashes, or the reply to its last step is lost: it will look again.
+    Crash,
+    /// One or all of its caches catch up.
+    CatchUp,
+    CatchUpWithAll,
+    Settle,
+    TimePasses,
+    DeletePod,
+    CrashContainer,
+    Hang,
+    WakeUp,
+    PowerOff,
+    PowerOn,
+    Cut,
+    PlugIn,
+    TakeOutOfService,
+    WipeDisk,
+    DeleteClaim,
+    CorruptDisk,
+    DeletePeer,
+    Scale,
+    Pause,
+    GoOnAfterPause,
+    Elect,
+    Recreate,
+}
+
+const WEIGHTS: &[(usize, Event)] = &[
+    (10, Event::Begin),
+    (30, Event::GoOn),
+    (12, Event::Reconcile),
+    (2, Event::Crash),
+    (8, Event::CatchUp),
+    (10, Event::CatchUpWithAll),
+    (30, Event::Settle),
+    (12, Event::TimePasses),
+    (3, Event::DeletePod),
+    (3, Event::CrashContainer),
+    (3, Event::Hang),
+    (2, Event::WakeUp),
+    (3, Event::PowerOff),
+    (5, Event::PowerOn),
+    (3, Event::Cut),
+    (5, Event::PlugIn),
+    (2, Event::TakeOutOfService),
+    (2, Event::WipeDisk),
+    (2, Event::DeleteClaim),
+    (1, Event::CorruptDisk),
+    (1, Event::DeletePeer),
+    (3, Event::Scale),
+    (1, Event::Pause),
+    (2, Event::GoOnAfterPause),
+    (2, Event::Elect),
+    (1, Event::Recreate),
+];
+
+pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
+    let event = next(world);
+    let (member, machine) = (world.random.below(6) as u32, world.random.below(world.machines.len()));
+    match event {
+        Event::Begin if !operator.is_working() => return operator.begin(world),
+        Event::Begin | Event::GoOn => return operator.go_on(world),
+        Event::Reconcile if operator.is_working() => return operator.go_on(world),
+        Event::Reconcile => return operator.reconcile(world),
+        Event::Crash => operator.crash(world),
+        Event::CatchUp => catch_up(world, operator),
+        Event::CatchUpWithAll => operator.cache = world.api.clone(),
+        Event::Settle => return world.settle(),
+        Event::TimePasses => world.now += world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]),
+        Event::TakeOutOfService => take_out_of_service(world, machine),
+        Event::PowerOff | Event::PowerOn | Event::Cut | Event::PlugIn => strike_machine(world, machine, event),
+        Event::CrashContainer | Event::Hang | Event::WakeUp => strike_process(world, member, event),
+        Event::DeletePod | Event::DeletePeer | Event::DeleteClaim => delete(world, member, event),
+        Event::WipeDisk | Event::CorruptDisk => strike_disk(world, member, event),
+        Event::Scale | Event::Pause | Event::GoOnAfterPause => edit(world, event),
+        Event::Elect => elect(world, member),
+        Event::Recreate => recreate(world),
+    }
+    Ok(())
+}
+
+fn next(world: &mut World) -> Event {
+    let all: usize = WEIGHTS.iter().map(|(weight, _)| weight).sum();
+    let mut thrown = world.random.below(all);
+    for (weight, event) in WEIGHTS {
+        if thrown < *weight {
+            return *event;
+        }
+        thrown -= weight;
+    }
+    Event::Settle
+}
+
+fn catch_up(world: &mut World, operator: &mut Operator) {
+    let (cache, api) = (&mut operator.cache, &world.api);
+    match world.random.below(5) {
+        0 => cache.cluster = api.cluster.clone(),
+        1 => cache.peers = api.peers.clone(),
+        2 => cache.pods = api.pods.clone(),
+        3 => cache.claims = api.claims.clone(),
+        _ => cache.nodes = api.nodes.clone(),
+    }
+}
+
+fn strike_machine(world: &mut World, number: usize, event: Event) {
+    world.note(|| format!("node {number}: {event:?}"));
+    let machine = &mut world.machines[number];
+    match event {
+        Event::PowerOff => machine.on = false,
+        Event::PowerOn => machine.on = true,
+        Event::Cut => machine.connected = false,
+        _ => machine.connected = true,
+    }
+    if event_ends_processes(event) {
+        world.processes.retain(|process| process.machine != number);
+    }
+    // Whoever took the node out of service takes that back when it is repaired.
+    if world.machines[number].is_reachable() {
+        world.api.nodes[number].fenced = false;
+    }
+}
+
+fn event_ends_processes(event: Event) -> bool {
+    matches!(event, Event::PowerOff)
+}
+
+/// Only a person who knows that the machine is off may say so.
+fn take_out_of_service(world: &mut World, number: usize) {
+    if !world.machines[number].on {
+        world.note(|| format!("node {number}: TakeOutOfService"));
+        world.api.nodes[number].fenced = true;
+    }
+}
+
+fn strike_process(world: &mut World, ordinal: u32, event: Event) {
+    let Some(position) = world.processes.iter().position(|process| process.ordinal == ordinal) else { return };
+    world.note(|| format!("c-{ordinal}: {event:?}"));
+    match event {
+        Event::Hang => world.processes[position].hung = true,
+        Event::WakeUp => world.processes[position].hung = false,
+        _ => drop(world.processes.swap_remove(position)),
+    }
+}
+
+fn delete(world: &mut World, ordinal: u32, event: Event) {
+    world.note(|| format!("c-{ordinal}: {event:?}"));
+    match event {
+        Event::DeletePod => {
+            if let Some(pod) = world.api.pods.get_mut(&ordinal) {
+                pod.deleting = true;
+            }
+        }
+        Event::DeleteClaim => {
+            if let Some(claim) = world.api.claims.get_mut(&ordinal) {
+                claim.claim.deleting = true;
+            }
+        }
+        // What it owns goes with it.
+        _ => {
+            if world.api.peers.remove(&ordinal).is_some()
+                && let Some(pod) = world.api.pods.get_mut(&ordinal)
+            {
+                pod.deleting = true;
+            }
+        }
+    }
+}
+
+fn strike_disk(world: &mut World, ordinal: u32, event: Event) {
+    let Some(disk) = world.disk_of(ordinal) else { return };
+    world.note(|| format!("c-{ordinal}: {event:?}"));
+    match event {
+        Event::WipeDisk => world.disks[disk].data = None,
+        // One at a time: of two that differ nobody can tell which is right.
+        _ if world.disks.iter().any(|disk| disk.data.is_some_and(|data| data.corrupt)) => {}
+        _ => {
+            if let Some(data) = &mut world.disks[disk].data {
+                data.corrupt = true;
+            }
+        }
+    }
+}
+
+fn edit(world: &mut World, event: Event) {
+    let replicas = world.random.one_of(&[1, 2, 3, 3, 4, 5]);
+    let cluster = &mut world.api.cluster;
+    match event {
+        Event::Scale => cluster.replicas = replicas,
+        Event::Pause => cluster.paused = true,
+        _ => cluster.paused = false,
+    }
+    cluster.version += 1;
+    world.note(|| format!("the user: {event:?} (replicas {replicas})"));
+}
+
+fn elect(world: &mut World, ordinal: u32) {
+    let Some(etcd) = &world.etcd else { return };
+    let heir = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
+    let whole = |id: u64| world.processes.iter().any(|it| it.identity.member_id == id && it.index >= etcd.acknowledged);
+    if let Some(heir) = heir.filter(|id| whole(*id) && etcd.has_quorum(world))
+        && let Some(etcd) = &mut world.etcd
+    {
+        etcd.leader = Some(heir);
+        world.note(|| format!("etcd: c-{ordinal} leads"));
+    }
+}
+
+/// The EtcdCluster is deleted with everything that it owns, and created again when that is gone: the claims are left.
+fn recreate(world: &mut World) {
+    let stuck = world.processes.iter().any(|process| !world.machines[process.machine].is_reachable());
+    if world.storage == Storage::Ephemeral || stuck {
+        return;
+    }
+    world.note(|| "the user deletes the EtcdCluster and creates it again".to_owned());
+    let ordinals: Vec<u32> = world.api.pods.keys().copied().collect();
+    ordinals.into_iter().for_each(|ordinal| world.remove_pod(ordinal));
+    world.api.peers.clear();
+    let cluster = &mut world.api.cluster;
+    cluster.lives += 1;
+    cluster.version += 1;
+    (cluster.birth, cluster.cluster_id, cluster.paused) = (None, None, false);
+    cluster.unwell_since.clear();
+    cluster.status = Default::default();
+}

@@ -1,0 +1,235 @@
+//! What Kubernetes does by itself: it notices nodes, gives pods to nodes, starts and stops them, and clears away what is
+//! deleted.
+
+use super::etcd::Etcd;
+use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World};
+use crate::founders::identity_of;
+use crate::gate::{Found, Verdict, verdict};
+use crate::observed::{Birth, Identity, Problem, ProblemKind};
+use crate::tests::support::place;
+
+impl World {
+    /// Lets everything happen that happens by itself.
+    pub fn settle(&mut self) -> Result<(), Broken> {
+        self.notice_nodes();
+        self.stop_pods();
+        self.collect_claims();
+        self.schedule_pods();
+        self.start_pods()?;
+        self.form_etcd();
+        self.run_etcd()
+    }
+
+    fn notice_nodes(&mut self) {
+        for (machine, node) in self.machines.iter().zip(&mut self.api.nodes) {
+            match (machine.is_reachable(), node.down_since) {
+                (true, Some(_)) => node.down_since = None,
+                (false, None) => node.down_since = Some(self.now),
+                _ => {}
+            }
+        }
+    }
+
+    /// Kubelets that hear the API server stop what is deleted there. What runs on a machine without power is gone anyway.
+    fn stop_pods(&mut self) {
+        self.processes.retain(|process| self.machines[process.machine].on);
+        let hears = |node: Option<usize>| node.is_none_or(|node| self.machines[node].is_reachable());
+        let stopped: Vec<u32> =
+            self.api.pods.iter().filter(|(_, pod)| pod.deleting && hears(pod.node)).map(|(it, _)| *it).collect();
+        for ordinal in stopped {
+            self.note(|| format!("kubelet: c-{ordinal}'s pod has stopped"));
+            self.remove_pod(ordinal);
+        }
+        let known: Vec<u64> = self.api.pods.values().map(|pod| pod.uid).collect();
+        let machines = &self.machines;
+        self.processes.retain(|it| known.contains(&it.pod) || !machines[it.machine].is_reachable());
+    }
+
+    /// Takes a pod out of the API server. Its process goes only if its machine hears of it.
+    pub fn remove_pod(&mut self, ordinal: u32) {
+        let Some(pod) = self.api.pods.remove(&ordinal) else { return };
+        let machines = &self.machines;
+        self.processes.retain(|it| it.pod != pod.uid || !machines[it.machine].is_reachable());
+        if let Some(disk) = pod.own_disk {
+            self.disks[disk].data = None;
+        }
+    }
+
+    fn collect_claims(&mut self) {
+        let used = |ordinal: &u32| self.api.pods.contains_key(ordinal);
+        let gone: Vec<u32> = self
+            .api
+            .claims
+            .iter()
+            .filter(|(ordinal, claim)| claim.claim.deleting && !used(ordinal))
+            .map(|(ordinal, _)| *ordinal)
+            .collect();
+        for ordinal in gone {
+            self.note(|| format!("kubernetes: c-{ordinal}'s claim and its disk are gone"));
+            if let Some(disk) = self.api.claims.remove(&ordinal).and_then(|claim| claim.disk) {
+                self.disks[disk].data = None;
+            }
+        }
+    }
+
+    fn schedule_pods(&mut self) {
+        let waiting: Vec<u32> =
+            self.api.pods.iter().filter(|(_, pod)| pod.node.is_none() && !pod.deleting).map(|(it, _)| *it).collect();
+        for ordinal in waiting {
+            let node = self.node_for(ordinal);
+            let disk = node.and_then(|node| self.provide_disk(ordinal, node));
+            let Some(pod) = self.api.pods.get_mut(&ordinal) else { continue };
+            match (node, disk) {
+                (Some(node), Some(disk)) => {
+                    (pod.node, pod.problem) = (Some(node), None);
+                    if self.storage == Storage::Ephemeral {
+                        pod.own_disk = Some(disk);
+                    }
+                }
+                _ => pod.problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod")),
+            }
+        }
+    }
+
+    /// The node with the fewest pods among those that may be used.
+    fn node_for(&self, ordinal: u32) -> Option<usize> {
+        let bound = if self.storage == Storage::Ephemeral {
+            None
+        } else {
+            let claim = self.api.claims.get(&ordinal).filter(|claim| !claim.claim.deleting)?;
+            claim.disk.and_then(|disk| self.disks[disk].bound_to)
+        };
+        let pods_on = |node: usize| self.api.pods.values().filter(|pod| pod.node == Some(node)).count();
+        let ready = |node: &usize| self.api.nodes[*node].down_since.is_none() && bound.is_none_or(|it| it == *node);
+        (0..self.api.nodes.len()).filter(ready).min_by_key(|node| pods_on(*node))
+    }
+
+    fn provide_disk(&mut self, ordinal: u32, node: usize) -> Option<usize> {
+        if let Some(disk) = self.disk_of(ordinal) {
+            return Some(disk);
+        }
+        let bound_to = (self.storage == Storage::Local).then_some(node);
+        self.disks.push(Disk { bound_to, data: None });
+        let disk = self.disks.len() - 1;
+        if let Some(claim) = self.api.claims.get_mut(&ordinal) {
+            (claim.disk, claim.chosen) = (Some(disk), Some(node));
+        }
+        Some(disk)
+    }
+
+    fn start_pods(&mut self) -> Result<(), Broken> {
+        let ready: Vec<u32> = self
+            .api
+            .pods
+            .iter()
+            .filter(|(_, pod)| !pod.deleting && pod.node.is_some_and(|node| self.machines[node].is_reachable()))
+            .filter(|(_, pod)| self.processes.iter().all(|process| process.pod != pod.uid))
+            .map(|(ordinal, _)| *ordinal)
+            .collect();
+        for ordinal in ready {
+            self.start_pod(ordinal)?;
+        }
+        Ok(())
+    }
+
+    /// The gate looks at the data, and then etcd starts as etcd does. Both happen again whenever a container restarts.
+    fn start_pod(&mut self, ordinal: u32) -> Result<(), Broken> {
+        let (Some(pod), Some(disk)) = (self.api.pods.get(&ordinal).cloned(), self.disk_of(ordinal)) else {
+            return Ok(());
+        };
+        let found = self.disks[disk].data.map_or(Found::Nothing, |data| Found::Member(data.identity));
+        let problem = match verdict(pod.start.told, &found) {
+            Verdict::Start => None,
+            Verdict::Archive(_) => {
+                self.disks[disk].data = None;
+                None
+            }
+            Verdict::Refuse(why) => Some(Problem::new(ProblemKind::of_refusal(&why), why)),
+        };
+        let problem = match problem {
+            Some(problem) => Some(problem),
+            None => self.start_etcd(ordinal, &pod, disk)?,
+        };
+        if let Some(problem) = &problem {
+            self.note(|| format!("kubelet: c-{ordinal} does not start: {}", problem.message));
+        }
+        if let Some(pod) = self.api.pods.get_mut(&ordinal) {
+            pod.problem = problem;
+        }
+        Ok(())
+    }
+
+    fn start_etcd(&mut self, ordinal: u32, pod: &PodObject, disk: usize) -> Result<Option<Problem>, Broken> {
+        let crash = |why: &str| Ok(Some(Problem::new(ProblemKind::Other, why)));
+        let data = match self.disks[disk].data {
+            Some(data) => data,
+            None => match self.identity_to_start_with(ordinal, pod)? {
+                Ok(identity) => DataDir { identity, index: 0, corrupt: false },
+                Err(why) => return crash(why),
+            },
+        };
+        let removed = self.etcd.as_ref().is_some_and(|etcd| {
+            etcd.cluster_id == data.identity.cluster_id
+                && etcd.has_quorum(self)
+                && etcd.member(data.identity.member_id).is_none()
+        });
+        self.disks[disk].data = Some(data);
+        if removed {
+            return crash("the member was removed");
+        }
+        self.note(|| format!("kubelet: c-{ordinal} runs as {:x}", data.identity.member_id));
+        let machine = pod.node.unwrap_or_default();
+        let (identity, index) = (data.identity, data.index);
+        self.processes.push(Process { pod: pod.uid, ordinal, machine, disk, identity, index, hung: false });
+        Ok(None)
+    }
+
+    /// Who etcd becomes if it starts without data, or why it does not.
+    fn identity_to_start_with(&self, ordinal: u32, pod: &PodObject) -> Result<Result<Identity, &'static str>, Broken> {
+        let member = self.etcd.as_ref().and_then(|etcd| etcd.member_at(ordinal));
+        if let Some(token) = &pod.start.founding {
+            let size = u32::try_from(pod.start.initial_cluster.len()).unwrap_or_default();
+            let founder = identity_of(&place(), &Birth { token: token.clone(), size }, ordinal);
+            let Some(etcd) = &self.etcd else { return Ok(Ok(founder)) };
+            if etcd.token != *token {
+                return if self.is_anything_left_of(etcd) {
+                    Err("another cluster was founded over this one".to_owned())
+                } else {
+                    Ok(Ok(founder))
+                };
+            }
+            // etcd asks the others whether it was there before.
+            let reaches_somebody = self.processes.iter().any(|process| etcd.connects(self, process));
+            if reaches_somebody && member.is_some_and(|member| member.started && member.id == founder.member_id) {
+                return Ok(Err("the member has been bootstrapped already"));
+            }
+            return self.check_return(ordinal, founder).map(Ok);
+        }
+        let Some((etcd, member)) = self.etcd.as_ref().zip(member) else { return Ok(Err("nobody knows the member")) };
+        if !self.processes.iter().any(|process| etcd.connects(self, process)) {
+            return Ok(Err("nobody can be asked who belongs to the cluster"));
+        }
+        let live: Vec<_> = etcd.members.iter().map(|it| it.peer_url.as_str()).collect();
+        let told: Vec<_> = pod.start.initial_cluster.iter().map(|(_, url)| url.as_str()).collect();
+        if told != live {
+            return Ok(Err("the list of members is not the live one"));
+        }
+        self.check_return(ordinal, Identity { member_id: member.id, cluster_id: etcd.cluster_id }).map(Ok)
+    }
+
+    /// Whether anybody still has data of a cluster. If the user deleted it all, a new one may be founded.
+    fn is_anything_left_of(&self, etcd: &Etcd) -> bool {
+        let claimed = self.api.claims.values().filter_map(|claim| self.disks[claim.disk?].data);
+        let mut held = claimed.map(|data| data.identity).chain(self.processes.iter().map(|process| process.identity));
+        held.any(|identity| identity.cluster_id == etcd.cluster_id)
+    }
+
+    /// Rule 3: a member that lost its data never returns under its old ID.
+    fn check_return(&self, ordinal: u32, identity: Identity) -> Result<Identity, Broken> {
+        let noted = self.api.peers.get(&ordinal).is_some_and(|peer| peer.started && peer.identity == Some(identity));
+        if noted && self.api.cluster.cluster_id.is_some() {
+            return Err(format!("c-{ordinal} lost its data and returns as {:x} again", identity.member_id));
+        }
+        Ok(identity)
+    }
+}

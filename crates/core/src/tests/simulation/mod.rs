@@ -1,0 +1,145 @@
+//! The simulation: a small world in which plans are carried out step by step while faults strike between any two steps.
+//! After everything that happens the rules must hold; and when nothing happens any more, the cluster must become what was
+//! asked for, or say that it can't. The same seed always tells the same story:
+//!
+//! ```text
+//! make simulate SEEDS=1000000     as many stories as you like, on all cores
+//! make simulate SEED=4711         one of them, told step by step
+//! ```
+
+mod etcd;
+mod faults;
+mod kubernetes;
+mod mutants;
+mod operator;
+mod random;
+mod rules;
+mod trace;
+mod world;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use mutants::Mutant;
+use operator::Operator;
+use random::Random;
+use world::{Broken, World};
+
+/// How many stories `cargo test` tells: some seconds' worth.
+const SEEDS: u64 = 4000;
+/// How many stories a mutant may survive.
+const SEEDS_FOR_MUTANTS: u64 = 40_000;
+
+/// A story that broke a rule.
+struct Failure {
+    seed: u64,
+    broken: Broken,
+    trace: Vec<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in &self.trace {
+            writeln!(formatter, "{line}")?;
+        }
+        writeln!(formatter, "BROKEN: {}", self.broken)?;
+        write!(formatter, "This was seed {0}: make simulate SEED={0}", self.seed)
+    }
+}
+
+/// Tells the story of a seed, with every step written down if `traced`.
+fn tell(seed: u64, mutant: Option<Mutant>, traced: bool) -> Result<Vec<String>, Failure> {
+    let mut world = World::new(Random::seeded(seed));
+    world.trace = traced.then(Vec::new);
+    let (storage, replicas, nodes) = (world.storage, world.api.cluster.replicas, world.machines.len());
+    world.note(|| format!("{replicas} members on {nodes} nodes, storage {storage:?}"));
+    let mut operator = Operator::new(&world, mutant);
+    let outcome = live(&mut world, &mut operator);
+    let trace = world.trace.take().unwrap_or_default();
+    outcome.map(|()| trace.clone()).map_err(|broken| Failure { seed, broken, trace })
+}
+
+fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
+    // Most stories begin with a cluster that works.
+    if world.random.percent(80) {
+        for _ in 0..8 {
+            operator.cache = world.api.clone();
+            operator.reconcile(world)?;
+            world.settle()?;
+            world.now += 5;
+        }
+    }
+    for _ in 0..world.random.below(150) {
+        faults::strike(world, operator)?;
+        rules::check(world)?;
+    }
+    rules::calm_down(world, operator)
+}
+
+/// The first seed that breaks a rule, told step by step.
+fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<Failure> {
+    let next = AtomicU64::new(seeds.start);
+    let failed: Mutex<Option<u64>> = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let earlier = *failed.lock().unwrap();
+                    if seed >= seeds.end || earlier.is_some_and(|failed| failed < seed) {
+                        return;
+                    }
+                    if tell(seed, mutant, false).is_err() {
+                        let mut failed = failed.lock().unwrap();
+                        *failed = Some(failed.map_or(seed, |earlier| earlier.min(seed)));
+                    }
+                }
+            });
+        }
+    });
+    let seed = failed.into_inner().unwrap()?;
+    Some(tell(seed, mutant, true).expect_err("a seed fails every time"))
+}
+
+fn number_from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text}")))
+}
+
+#[test]
+fn no_rule_breaks_and_every_cluster_becomes_what_was_asked_for() {
+    if let Some(seed) = number_from_environment("SIMULATE_SEED") {
+        match tell(seed, None, true) {
+            Ok(trace) => println!("{}\nNo rule was broken.", trace.join("\n")),
+            Err(failure) => panic!("{failure}"),
+        }
+        return;
+    }
+    let seeds = number_from_environment("SIMULATE_SEEDS").unwrap_or(SEEDS);
+    let started = Instant::now();
+    if let Some(failure) = first_failure(0..seeds, None) {
+        panic!("{failure}");
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{seeds} seeds, no rule broken, in {seconds:.1} s: {:.0} seeds per second", seeds as f64 / seconds);
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    for mutant in Mutant::ALL {
+        let failure = first_failure(0..SEEDS_FOR_MUTANTS, Some(mutant));
+        let failure = failure.unwrap_or_else(|| panic!("{mutant:?} breaks no rule in {SEEDS_FOR_MUTANTS} seeds"));
+        println!("{mutant:?} is caught by seed {}: {}", failure.seed, failure.broken);
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story() {
+    for seed in 0..20 {
+        let stories = [(); 2].map(|()| tell(seed, None, true).unwrap_or_else(|failure| panic!("{failure}")));
+        assert_eq!(stories[0], stories[1]);
+        assert!(stories[0].len() > 1, "a story has more to tell than its beginning");
+    }
+}

@@ -1,0 +1,128 @@
+//! Operators that do one thing wrong. The simulation must catch each of them: a rule that no mutant breaks is a rule that
+//! nobody checks.
+
+use crate::observed::{Data, Observed};
+use crate::plan::{Plan, Step, plan};
+use crate::resize::next_membership_change;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Removes voters although the rest is no quorum.
+    DropsTheQuorumCheck,
+    /// Carries destructive plans out without a second look past its caches.
+    TrustsItsCaches,
+    /// Adds new members as voters.
+    AddsVoters,
+    /// Promotes members that it never added.
+    PromotesWithoutAdding,
+    /// Lets a member that lost its data start as if it were new.
+    LetsTheEmptiedReturn,
+    /// Takes a cluster that does not answer for one that was never born.
+    ForgetsTheBirth,
+    /// Takes the pod of any node that is down for stopped.
+    FencesOnSuspicion,
+    /// Takes silence for lost data.
+    TakesSilenceForLoss,
+    /// Deletes the claims of members that don't answer.
+    DeletesClaimsOfTheSilent,
+    /// Works on paused clusters.
+    IgnoresThePause,
+    /// Removes the leader without moving the leadership.
+    BeheadsTheCluster,
+    /// Never replaces a member that lost its data.
+    NeverReplaces,
+}
+
+impl Mutant {
+    pub const ALL: [Mutant; 12] = [
+        Mutant::DropsTheQuorumCheck,
+        Mutant::TrustsItsCaches,
+        Mutant::AddsVoters,
+        Mutant::PromotesWithoutAdding,
+        Mutant::LetsTheEmptiedReturn,
+        Mutant::ForgetsTheBirth,
+        Mutant::FencesOnSuspicion,
+        Mutant::TakesSilenceForLoss,
+        Mutant::DeletesClaimsOfTheSilent,
+        Mutant::IgnoresThePause,
+        Mutant::BeheadsTheCluster,
+        Mutant::NeverReplaces,
+    ];
+
+    /// What the operator plans, with what is wrong with it.
+    pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
+        let Some(mutant) = mutant else { return plan(observed) };
+        let mut planned = plan(&mutant.see(observed));
+        let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason);
+        let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
+        match mutant {
+            Mutant::DropsTheQuorumCheck if refusal == "QuorumAtRisk" => {
+                let leaving = voters().filter(|it| !observed.is_healthy(it) || it.ordinal >= Some(observed.replicas));
+                let leaving = leaving.filter_map(|it| Some((it.ordinal?, it.id))).max();
+                planned.steps.extend(leaving.map(|(ordinal, member_id)| removal(ordinal, member_id)));
+            }
+            Mutant::PromotesWithoutAdding => {
+                for step in &mut planned.steps {
+                    if let Step::AddLearner { ordinal } = *step {
+                        *step = Step::Promote { ordinal, member_id: 1 };
+                    }
+                }
+            }
+            Mutant::LetsTheEmptiedReturn => {
+                for step in &mut planned.steps {
+                    match step {
+                        Step::CreatePod { start, .. } => start.told.data = Data::Fresh,
+                        Step::TellPod { told, .. } => told.data = Data::Fresh,
+                        _ => {}
+                    }
+                }
+            }
+            Mutant::FencesOnSuspicion => {
+                let down = observed.pods.iter().filter(|(_, pod)| pod.node.is_some_and(|it| it.down_since.is_some()));
+                planned.steps.extend(down.map(|(ordinal, _)| Step::FencePod { ordinal: *ordinal, why: String::new() }));
+            }
+            Mutant::TakesSilenceForLoss if planned.steps.is_empty() => {
+                let silent =
+                    voters().find(|it| !observed.is_healthy(it) && it.started && Some(it.id) != observed.leader());
+                let silent = silent.and_then(|it| Some(removal(it.ordinal?, it.id)));
+                planned.steps.extend(silent);
+            }
+            Mutant::DeletesClaimsOfTheSilent => {
+                let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
+                planned.steps.extend(silent.map(|ordinal| Step::DeleteClaim { ordinal: *ordinal }));
+            }
+            Mutant::BeheadsTheCluster => {
+                for step in &mut planned.steps {
+                    if let Step::MoveLeader { from, .. } = *step
+                        && let Some(leader) = observed.leader()
+                    {
+                        *step = removal(from, leader);
+                    }
+                }
+            }
+            Mutant::NeverReplaces => {
+                let gives_up = planned.steps.iter().any(|step| matches!(step, Step::RecordReplacement { .. }));
+                if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
+                    planned = next_membership_change(observed, membership);
+                }
+            }
+            _ => {}
+        }
+        planned
+    }
+
+    /// What it takes the world for.
+    fn see(self, observed: &Observed) -> Observed {
+        let mut seen = observed.clone();
+        match self {
+            Mutant::ForgetsTheBirth if seen.membership.is_none() => seen.cluster_id = None,
+            Mutant::IgnoresThePause => seen.paused = None,
+            _ => {}
+        }
+        seen
+    }
+}
+
+fn removal(ordinal: u32, member_id: u64) -> Step {
+    Step::RemoveMember { ordinal, member_id, why: "a mutant wants it".to_owned() }
+}

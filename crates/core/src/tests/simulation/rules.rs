@@ -1,0 +1,122 @@
+//! What must be true after everything that happens, and at the end, when nothing happens any more.
+
+use std::collections::BTreeSet;
+
+use super::operator::Operator;
+use super::world::{Broken, Storage, World};
+use crate::observed::Data;
+use crate::plan::Plan;
+use crate::quorum::quorum;
+
+/// How often the operator may look until everything is as it should be.
+const LOOKS: usize = 150;
+
+pub fn check(world: &World) -> Result<(), Broken> {
+    for (number, process) in world.processes.iter().enumerate() {
+        for other in &world.processes[..number] {
+            if process.disk == other.disk {
+                return Err(format!("two processes of c-{} share a disk", process.ordinal));
+            }
+            if process.identity == other.identity {
+                return Err(format!("two processes run as {:x}", process.identity.member_id));
+            }
+        }
+    }
+    let learners = world.etcd.iter().flat_map(|etcd| &etcd.members).filter(|member| member.learner).count();
+    if learners > 1 {
+        return Err(format!("{learners} learners at a time"));
+    }
+    Ok(())
+}
+
+/// The faults stop: every machine is repaired, and the user lets the operator work. What is lost stays lost, and what
+/// hangs goes on hanging.
+pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
+    world.note(|| "all machines are repaired".to_owned());
+    for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
+        (machine.on, machine.connected, node.fenced) = (true, true, false);
+    }
+    world.api.cluster.paused = false;
+    world.api.cluster.version += 1;
+    operator.crash(world);
+    for _ in 0..LOOKS {
+        world.settle()?;
+        check(world)?;
+        operator.cache = world.api.clone();
+        let plan = operator.plan(world);
+        let observed = world.observe(&world.api);
+        let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
+        if plan == Plan::default() && members.all(|member| observed.is_healthy(member)) {
+            // It looks once more, and has nothing to do but to tell.
+            operator.reconcile(world)?;
+            return check_as_asked_for(world);
+        }
+        operator.reconcile(world)?;
+        check(world)?;
+        // What is waited for is waited for in one go.
+        world.now += if plan.steps.is_empty() { 300 } else { 5 };
+    }
+    check_lost_for_good(world, &operator.plan(world))
+}
+
+fn check_as_asked_for(world: &World) -> Result<(), Broken> {
+    let wanted: BTreeSet<u32> = (0..world.api.cluster.replicas).collect();
+    let is = |what: &str, ordinals: BTreeSet<u32>| {
+        if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }
+    };
+    let Some(etcd) = &world.etcd else { return Err("at rest, and not born".to_owned()) };
+    is("voters", etcd.voters().filter_map(|voter| voter.ordinal).collect())?;
+    is("members", etcd.members.iter().filter_map(|member| member.ordinal).collect())?;
+    is("peers", world.api.peers.keys().copied().collect())?;
+    is("pods", world.api.pods.keys().copied().collect())?;
+    is("processes", world.processes.iter().map(|process| process.ordinal).collect())?;
+    if world.storage != Storage::Ephemeral {
+        is("claims", world.api.claims.keys().copied().collect())?;
+    }
+    if world.processes.iter().any(|process| !etcd.connects(world, process)) {
+        return Err("at rest, and somebody does not take part".to_owned());
+    }
+    if !world.differing().is_empty() {
+        return Err("at rest, and somebody's data is wrong".to_owned());
+    }
+    if world.api.pods.values().any(|pod| pod.start.told.data != Data::Kept) {
+        return Err("at rest, and somebody may still start without data".to_owned());
+    }
+    let available = condition(world, "Available");
+    if available != ("True".to_owned(), "QuorumAnswers".to_owned()) {
+        return Err(format!("at rest, and the status says {available:?}"));
+    }
+    Ok(())
+}
+
+/// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
+fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
+    let stuck = || format!("it never comes to rest: {plan:?}");
+    let etcd = world.etcd.as_ref().ok_or_else(stuck)?;
+    let keeps = |id: u64| {
+        // A claim that is deleted is gone as soon as nobody uses it, and nobody new can.
+        let claimed = world.api.claims.values().filter(|claim| !claim.claim.deleting).filter_map(|claim| claim.disk);
+        let disks = claimed.chain(world.api.pods.values().filter_map(|pod| pod.own_disk));
+        let on_disk = disks.filter_map(|disk| world.disks[disk].data).any(|data| data.identity.member_id == id);
+        on_disk || world.processes.iter().any(|process| process.identity.member_id == id)
+    };
+    // One that hangs can only be started again at the cost of its data, if that is in its pod.
+    let only_hangs = world.storage == Storage::Ephemeral && world.processes.iter().any(|process| process.hung);
+    let left = etcd.voters().filter(|voter| keeps(voter.id)).count();
+    if !only_hangs && left >= quorum(etcd.voters().count()) {
+        return Err(stuck());
+    }
+    let (status, reason) = condition(world, "Available");
+    // Who belonged to a cluster may never have been noted, or forgotten when it was deleted and created again.
+    let knows_better = etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;
+    if status != "False" || (reason != "QuorumLost" && knows_better) {
+        return Err(format!("{left} voters have data, no quorum, and the status says {status}, {reason}"));
+    }
+    Ok(())
+}
+
+fn condition(world: &World, kind: &str) -> (String, String) {
+    let conditions = &world.api.cluster.status.conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == kind);
+    found.map(|condition| (condition.status.clone(), condition.reason.clone())).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+//! Steps in few words, for whoever reads what happened.
+
+use crate::plan::Step;
+
+pub fn all_of(steps: &[Step]) -> String {
+    if steps.is_empty() {
+        return "nothing".to_owned();
+    }
+    steps.iter().map(brief).collect::<Vec<_>>().join(", ")
+}
+
+pub fn brief(step: &Step) -> String {
+    match step {
+        Step::RecordBirth(birth) => format!("RecordBirth of {}", birth.size),
+        Step::RecordClusterId(id) => format!("RecordClusterId {id:x}"),
+        Step::CreatePeer { ordinal, .. } => format!("CreatePeer c-{ordinal}"),
+        Step::RecordMember { ordinal, identity, started } => {
+            format!("RecordMember c-{ordinal} {:x}{}", identity.member_id, if *started { " started" } else { "" })
+        }
+        Step::CreateClaim { ordinal, .. } => format!("CreateClaim c-{ordinal}"),
+        Step::MarkClaim { ordinal, identity } => format!("MarkClaim c-{ordinal} {:x}", identity.member_id),
+        Step::CreatePod { ordinal, start } => {
+            format!(
+                "CreatePod c-{ordinal} {:?}{}",
+                start.told.data,
+                if start.founding.is_some() { " founding" } else { "" }
+            )
+        }
+        Step::TellPod { ordinal, told, .. } => format!("TellPod c-{ordinal} {:?}", told.data),
+        Step::DeletePod { ordinal, why } => format!("DeletePod c-{ordinal} ({why})"),
+        Step::RestartPod { ordinal, .. } => format!("RestartPod c-{ordinal}"),
+        Step::FencePod { ordinal, why } => format!("FencePod c-{ordinal} ({why})"),
+        Step::DeleteClaim { ordinal } => format!("DeleteClaim c-{ordinal}"),
+        Step::DeletePeer { ordinal } => format!("DeletePeer c-{ordinal}"),
+        Step::AddLearner { ordinal } => format!("AddLearner c-{ordinal}"),
+        Step::Promote { ordinal, member_id } => format!("Promote c-{ordinal} {member_id:x}"),
+        Step::MoveLeader { from, to, .. } => format!("MoveLeader from c-{from} to c-{to}"),
+        Step::RecordReplacement { ordinal, replacement } => {
+            format!("RecordReplacement c-{ordinal} (time {})", replacement.count)
+        }
+        Step::RemoveMember { ordinal, member_id, why } => format!("RemoveMember c-{ordinal} {member_id:x} ({why})"),
+        Step::RecordDefragmentation { ordinal, .. } => format!("RecordDefragmentation c-{ordinal}"),
+        Step::Defragment { ordinal } => format!("Defragment c-{ordinal}"),
+        Step::Disarm(alarm) => format!("Disarm {:?} of {:x}", alarm.kind, alarm.member_id),
+    }
+}

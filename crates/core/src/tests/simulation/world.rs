@@ -1,0 +1,286 @@
+//! The world of one cluster: what the API server stores, the machines and disks, the processes that really run, and etcd
+//! as it counts votes. The operator sees it through `observe`, with what its caches hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etcd_operator_api::EtcdClusterStatus;
+
+use super::etcd::Etcd;
+use super::random::Random;
+use crate::observed::{Answer, Birth, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem};
+use crate::plan::Start;
+use crate::quorum::quorum;
+use crate::tests::support::place;
+
+pub const REPLACE_AFTER: i64 = 300;
+const START: i64 = 1_800_000_000;
+
+/// A rule that was broken, in words.
+pub type Broken = String;
+
+/// Where the members keep their data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// Disks that are bound to the node on which they were first used.
+    Local,
+    /// Disks that can be used on any node.
+    Network,
+    /// In the pods themselves.
+    Ephemeral,
+}
+
+pub struct World {
+    pub random: Random,
+    pub now: i64,
+    pub storage: Storage,
+    pub api: Api,
+    pub machines: Vec<Machine>,
+    pub disks: Vec<Disk>,
+    pub processes: Vec<Process>,
+    pub etcd: Option<Etcd>,
+    /// How many objects were ever made: each has a number of its own.
+    pub made: u64,
+    /// What happened, if anybody wants to read it.
+    pub trace: Option<Vec<String>>,
+}
+
+/// What the API server stores. The operator's caches are older copies of parts of it.
+#[derive(Clone)]
+pub struct Api {
+    pub cluster: Cluster,
+    pub peers: BTreeMap<u32, Peer>,
+    pub pods: BTreeMap<u32, PodObject>,
+    pub claims: BTreeMap<u32, ClaimObject>,
+    pub nodes: Vec<Node>,
+}
+
+/// The EtcdCluster.
+#[derive(Clone)]
+pub struct Cluster {
+    /// How often it was deleted and created again.
+    pub lives: u32,
+    /// Counts up with every change, also of the status.
+    pub version: u64,
+    pub replicas: u32,
+    pub paused: bool,
+    pub birth: Option<Birth>,
+    pub cluster_id: Option<u64>,
+    pub unwell_since: BTreeMap<u64, i64>,
+    pub status: EtcdClusterStatus,
+}
+
+#[derive(Clone)]
+pub struct PodObject {
+    pub uid: u64,
+    pub created: i64,
+    pub start: Start,
+    pub deleting: bool,
+    pub node: Option<usize>,
+    pub problem: Option<Problem>,
+    /// The disk in the pod itself, if that is where the data is.
+    pub own_disk: Option<usize>,
+}
+
+#[derive(Clone)]
+pub struct ClaimObject {
+    pub uid: u64,
+    pub claim: Claim,
+    pub disk: Option<usize>,
+    /// The node that was chosen when the disk was made.
+    pub chosen: Option<usize>,
+}
+
+pub struct Machine {
+    pub on: bool,
+    /// Whether its network cable is plugged in.
+    pub connected: bool,
+}
+
+impl Machine {
+    pub fn is_reachable(&self) -> bool {
+        self.on && self.connected
+    }
+}
+
+#[derive(Default)]
+pub struct Disk {
+    pub bound_to: Option<usize>,
+    pub data: Option<DataDir>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct DataDir {
+    pub identity: Identity,
+    /// How much of etcd's log it has.
+    pub index: u64,
+    pub corrupt: bool,
+}
+
+/// An etcd that runs, whatever the API server says about its pod.
+pub struct Process {
+    pub pod: u64,
+    pub ordinal: u32,
+    pub machine: usize,
+    pub disk: usize,
+    pub identity: Identity,
+    /// What it has of the log in its memory, also if its disk was emptied under it.
+    pub index: u64,
+    pub hung: bool,
+}
+
+impl World {
+    pub fn new(mut random: Random) -> Self {
+        let storage = random.one_of(&[Storage::Local, Storage::Local, Storage::Network, Storage::Ephemeral]);
+        let machines = 3 + random.below(3);
+        let cluster = Cluster {
+            lives: 0,
+            version: 0,
+            replicas: random.one_of(&[1, 2, 3, 3, 3, 4, 5, 5]),
+            paused: false,
+            birth: None,
+            cluster_id: None,
+            unwell_since: BTreeMap::new(),
+            status: EtcdClusterStatus::default(),
+        };
+        World {
+            random,
+            now: START,
+            storage,
+            api: Api {
+                cluster,
+                peers: BTreeMap::new(),
+                pods: BTreeMap::new(),
+                claims: BTreeMap::new(),
+                nodes: vec![Node::default(); machines],
+            },
+            machines: (0..machines).map(|_| Machine { on: true, connected: true }).collect(),
+            disks: Vec::new(),
+            processes: Vec::new(),
+            etcd: None,
+            made: 0,
+            trace: None,
+        }
+    }
+
+    pub fn note(&mut self, what: impl FnOnce() -> String) {
+        let now = self.now - START;
+        if let Some(trace) = &mut self.trace {
+            let what = what();
+            // Waiting makes no story.
+            if !trace.iter().rev().take(4).any(|line| line.ends_with(&what)) {
+                trace.push(format!("{now:>6}s {what}"));
+            }
+        }
+    }
+
+    pub fn next_uid(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    pub fn process_of(&self, ordinal: u32) -> Option<&Process> {
+        let pod = self.api.pods.get(&ordinal)?;
+        self.processes.iter().find(|process| process.pod == pod.uid)
+    }
+
+    /// Whether a process can be talked to.
+    pub fn answers(&self, process: &Process) -> bool {
+        !process.hung && self.machines[process.machine].is_reachable()
+    }
+
+    /// The disk that a member of this name would use.
+    pub fn disk_of(&self, ordinal: u32) -> Option<usize> {
+        let claim = self.api.claims.get(&ordinal).and_then(|claim| claim.disk);
+        claim.or_else(|| self.api.pods.get(&ordinal)?.own_disk)
+    }
+
+    /// The operator looks: at Kubernetes as these objects show it, and at etcd itself, which is always asked.
+    pub fn observe(&self, seen: &Api) -> Observed {
+        let cluster = &seen.cluster;
+        Observed {
+            place: place(),
+            uid: format!("life-{}", cluster.lives),
+            replicas: cluster.replicas,
+            durable: self.storage != Storage::Ephemeral,
+            deleting: false,
+            paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
+            now: self.now,
+            replace_after: Some(REPLACE_AFTER),
+            defragments: true,
+            quota: 1 << 30,
+            birth: cluster.birth.clone(),
+            cluster_id: cluster.cluster_id,
+            outdated: BTreeSet::new(),
+            peers: seen.peers.clone(),
+            pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
+            claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
+            answers: self.ask(seen),
+            membership: self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self)).map(Etcd::membership),
+            hearsay: self.hearsay(seen),
+            unwell_since: cluster.unwell_since.clone(),
+            alarms: BTreeSet::new(),
+            differing: self.differing(),
+        }
+    }
+
+    /// Asks every pod that is known, at the address that is known: a pod that is gone does not answer.
+    fn ask(&self, seen: &Api) -> BTreeMap<u32, Result<Answer, String>> {
+        let mut answers = BTreeMap::new();
+        for (ordinal, pod) in &seen.pods {
+            let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
+            let answer = if self.answers(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
+            answers.insert(*ordinal, answer);
+        }
+        answers
+    }
+
+    /// What somebody who answers without a quorum tells about the others.
+    fn hearsay(&self, seen: &Api) -> Option<Membership> {
+        let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
+        let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
+        let mut reached = self.processes.iter().filter(known).filter(|process| etcd.connects(self, process));
+        reached.next().map(|_| etcd.membership())
+    }
+
+    fn answer_of(&self, process: &Process) -> Answer {
+        let etcd = self.etcd.as_ref().filter(|etcd| etcd.cluster_id == process.identity.cluster_id);
+        let member = etcd.and_then(|etcd| etcd.member(process.identity.member_id));
+        let learner = member.is_some_and(|member| member.learner);
+        let quorum = etcd.filter(|etcd| etcd.has_quorum(self));
+        Answer {
+            identity: process.identity,
+            leader: quorum.and_then(|etcd| etcd.leader),
+            learner,
+            version: "3.6.16".into(),
+            db_size: 0,
+            db_in_use: 0,
+            reads: member.is_some() && !learner && quorum.is_some(),
+        }
+    }
+
+    /// The members whose data differs from that of a majority, as a comparison would show.
+    pub fn differing(&self) -> BTreeSet<u64> {
+        let Some(etcd) = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self)) else { return BTreeSet::new() };
+        let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
+        let running = self.processes.iter().filter(|process| etcd.connects(self, process));
+        let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
+        let right = etcd.voters().filter(|it| etcd.is_up(self, it) && !corrupt.contains(&it.id)).count();
+        if right >= quorum(etcd.voters().count()) { corrupt } else { BTreeSet::new() }
+    }
+}
+
+fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
+    Pod {
+        deleting: pod.deleting,
+        finished: false,
+        told: Some(pod.start.told),
+        serves_clients: pod.start.serves_clients,
+        created: pod.created,
+        node: pod.node.map(|node| seen.nodes[node]),
+        problem: pod.problem.clone(),
+    }
+}
+
+fn see_claim(claim: &ClaimObject, seen: &Api) -> Claim {
+    Claim { node: claim.chosen.map(|node| seen.nodes[node]), ..claim.claim.clone() }
+}

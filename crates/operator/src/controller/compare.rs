@@ -1,0 +1,134 @@
+//! Comparing the data of a cluster's members, now and then: a member that differs from the majority is corrupt. It reads
+//! the whole database of every member, so it waits until all are well, and leaves large ones alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use etcd_operator_core::quorum::quorum;
+use etcd_operator_etcd::{Error, KvHash, MemberClient, Status};
+use futures::future::try_join_all;
+use tracing::{debug, warn};
+
+/// How long hashing a database of the largest size may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Larger databases are not compared, in bytes.
+const LARGEST: u64 = 512 << 20;
+
+/// When each cluster was last compared, and who differed.
+#[derive(Default)]
+pub struct Comparisons(Mutex<HashMap<(String, String), Compared>>);
+
+struct Compared {
+    at: Instant,
+    differing: BTreeSet<u64>,
+}
+
+/// A member that answered, and where.
+pub struct Asked<'a> {
+    pub url: &'a str,
+    pub status: &'a Status,
+}
+
+impl Comparisons {
+    /// The members that differ from the majority, by ID: as of now if a comparison is due, else as of the last one.
+    pub async fn differing(
+        &self,
+        (namespace, cluster): (&str, &str),
+        voters: &[Asked<'_>],
+        every: Option<Duration>,
+    ) -> BTreeSet<u64> {
+        let key = (namespace.to_owned(), cluster.to_owned());
+        let Some(every) = every else { return BTreeSet::new() };
+        let known = self.all().get(&key).map(|compared| (compared.at.elapsed(), compared.differing.clone()));
+        let (elapsed, last) = known.unwrap_or((every, BTreeSet::new()));
+        let is_cheap = voters.iter().all(|voter| voter.status.db_size <= LARGEST);
+        if elapsed < every || voters.len() < 2 || !is_cheap {
+            return last;
+        }
+        let differing = match hashes_of(voters).await {
+            Ok(hashes) => who_differs(&hashes),
+            // A member may be behind, or just have compacted. The next look tries again.
+            Err(error) => {
+                debug!(%error, "the members' data could not be compared");
+                return last;
+            }
+        };
+        if !differing.is_empty() {
+            warn!(namespace, cluster, ?differing, "members differ from the majority");
+        }
+        self.all().insert(key, Compared { at: Instant::now(), differing: differing.clone() });
+        differing
+    }
+
+    /// Forgets a cluster that is gone.
+    pub fn forget(&self, namespace: &str, cluster: &str) {
+        self.all().remove(&(namespace.to_owned(), cluster.to_owned()));
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), Compared>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What every voter has at the newest revision that all of them have.
+async fn hashes_of(voters: &[Asked<'_>]) -> Result<BTreeMap<u64, KvHash>, Error> {
+    let revision = voters.iter().map(|voter| voter.status.revision).min().unwrap_or_default();
+    let hash = async |voter: &Asked<'_>| {
+        let hash = MemberClient::new(voter.url, PATIENCE)?.hash_kv(revision).await?;
+        Ok::<_, Error>((voter.status.member_id, hash))
+    };
+    Ok(try_join_all(voters.iter().map(hash)).await?.into_iter().collect())
+}
+
+/// Who has another hash than a majority. Hashes of different compactions can't be compared.
+fn who_differs(hashes: &BTreeMap<u64, KvHash>) -> BTreeSet<u64> {
+    let mut compactions = hashes.values().map(|hash| hash.compact_revision);
+    let first = compactions.next();
+    if compactions.any(|compaction| Some(compaction) != first) {
+        return BTreeSet::new();
+    }
+    let mut votes: BTreeMap<u32, usize> = BTreeMap::new();
+    for hash in hashes.values() {
+        *votes.entry(hash.hash).or_default() += 1;
+    }
+    let majority = votes.into_iter().find(|(_, count)| *count >= quorum(hashes.len()));
+    let Some((right, _)) = majority else { return BTreeSet::new() };
+    hashes.iter().filter(|(_, hash)| hash.hash != right).map(|(id, _)| *id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOBODY: [u64; 0] = [];
+
+    fn differing(hashes: &[(u32, u64)]) -> Vec<u64> {
+        let hash = |(hash, compact_revision): &(u32, u64)| KvHash {
+            hash: *hash,
+            compact_revision: *compact_revision,
+            hash_revision: 9,
+        };
+        let hashes = (1..).zip(hashes.iter().map(hash)).collect();
+        who_differs(&hashes).into_iter().collect()
+    }
+
+    #[test]
+    fn who_is_outvoted_differs() {
+        assert_eq!(differing(&[(1, 5), (1, 5), (1, 5)]), NOBODY);
+        assert_eq!(differing(&[(1, 5), (2, 5), (1, 5)]), [2]);
+        assert_eq!(differing(&[(1, 5), (2, 5), (3, 5), (1, 5), (1, 5)]), [2, 3]);
+    }
+
+    #[test]
+    fn without_a_majority_nobody_knows() {
+        assert_eq!(differing(&[(1, 5), (2, 5)]), NOBODY);
+        assert_eq!(differing(&[(1, 5), (2, 5), (3, 5)]), NOBODY);
+        assert_eq!(differing(&[(1, 5), (1, 5), (2, 5), (2, 5)]), NOBODY);
+    }
+
+    #[test]
+    fn hashes_of_different_compactions_say_nothing() {
+        assert_eq!(differing(&[(1, 5), (2, 6), (1, 5)]), NOBODY);
+    }
+}

@@ -1,0 +1,106 @@
+//! What keeps a pod from running, in the words of whoever knows: the gate, the kubelet or the scheduler.
+
+use etcd_operator_core::gate::{NOT_TOLD, REFUSED};
+use etcd_operator_core::observed::{Problem, ProblemKind};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+
+/// Reasons for which a container is waiting that a new member would suffer from too.
+const NO_IMAGE: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "CreateContainerConfigError",
+];
+
+pub fn problem_of(pod: &Pod) -> Option<Problem> {
+    let status = pod.status.as_ref()?;
+    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    containers.into_iter().find_map(problem_of_container).or_else(|| no_node(status))
+}
+
+fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
+    if let Some(words) = last_words_of_the_gate(container) {
+        return Some(Problem::new(ProblemKind::of_refusal(&words), words));
+    }
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
+    let reason = waiting.reason.as_deref().unwrap_or_default();
+    if ["", "PodInitializing", "ContainerCreating"].contains(&reason) {
+        return None;
+    }
+    let message = waiting.message.as_deref().unwrap_or("no further message");
+    let kind = if NO_IMAGE.contains(&reason) { ProblemKind::NoImage } else { ProblemKind::Other };
+    Some(Problem::new(kind, format!("the container {} waits: {reason} ({message})", container.name)))
+}
+
+/// What the gate said when it refused. It runs in both containers; in that of etcd it is of the past once etcd runs again.
+fn last_words_of_the_gate(container: &ContainerStatus) -> Option<String> {
+    let state = container.state.as_ref().filter(|state| state.running.is_none())?;
+    let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
+    let message = ended.message.as_deref()?.trim();
+    let refuses = [REFUSED, NOT_TOLD].iter().any(|prefix| message.starts_with(prefix));
+    (refuses || container.name == "gate").then(|| message.to_owned())
+}
+
+fn no_node(status: &PodStatus) -> Option<Problem> {
+    let conditions = status.conditions.iter().flatten();
+    let unscheduled = conditions.into_iter().find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
+    let why = unscheduled.message.as_deref()?;
+    Some(Problem::new(ProblemKind::NoNode, format!("no node takes its pod: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn problem(status: Value) -> Option<(ProblemKind, String)> {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {}, "status": status})).unwrap();
+        problem_of(&pod).map(|problem| (problem.kind, problem.message))
+    }
+
+    fn container(name: &str, state: Value, last: Value) -> Value {
+        json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state, "lastState": last})
+    }
+
+    fn refusal() -> Value {
+        json!({"terminated": {"exitCode": 1, "message": "refused: its data is gone\n"}})
+    }
+
+    #[test]
+    fn a_refusal_counts_in_either_container_and_between_two_tries() {
+        let lost = Some((ProblemKind::DataLost, "refused: its data is gone".to_owned()));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        for name in ["gate", "etcd"] {
+            assert_eq!(problem(json!({"containerStatuses": [container(name, refusal(), json!({}))]})), lost);
+            assert_eq!(problem(json!({"containerStatuses": [container(name, waits.clone(), refusal())]})), lost);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_of_the_past_once_etcd_runs() {
+        let runs = json!({"running": {}});
+        assert_eq!(problem(json!({"containerStatuses": [container("etcd", runs, refusal())]})), None);
+    }
+
+    #[test]
+    fn what_etcd_says_in_the_end_is_no_refusal() {
+        let crashed = json!({"terminated": {"exitCode": 2, "message": "panic"}});
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}});
+        let expected = (ProblemKind::Other, "the container etcd waits: CrashLoopBackOff (back-off)".to_owned());
+        assert_eq!(problem(json!({"containerStatuses": [container("etcd", waits, crashed)]})), Some(expected));
+    }
+
+    #[test]
+    fn images_and_nodes_may_be_missing() {
+        let waits = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}});
+        let found = problem(json!({"containerStatuses": [container("etcd", waits, json!({}))]}));
+        assert_eq!(found.unwrap().0, ProblemKind::NoImage);
+        let unscheduled = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes"});
+        let found = problem(json!({"conditions": [unscheduled]}));
+        assert_eq!(found, Some((ProblemKind::NoNode, "no node takes its pod: 0/3 nodes".to_owned())));
+    }
+}

@@ -1,0 +1,57 @@
+//! One cluster under load, and one fault after the other, as chance has it: no acknowledged write may be lost, and in the
+//! end everything must be as asked for.
+//!
+//! `CHAOS_MINUTES` says for how long (2 unless set). `CHAOS_SEED` repeats the choices of an earlier run; what they meet
+//! differs from run to run.
+
+mod faults;
+mod load;
+
+use std::time::{Duration, Instant, SystemTime};
+
+use e2e::Namespace;
+use e2e::etcd::{Etcd, impatient_manifest};
+use serde_json::json;
+
+use faults::Chaos;
+use load::Load;
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_whatever_happens() {
+    let time = Duration::from_secs(60 * setting("CHAOS_MINUTES").unwrap_or(2));
+    let seed = setting("CHAOS_SEED").unwrap_or_else(|| {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("the clock is right").as_secs()
+    });
+    println!("chaos for {time:?} with CHAOS_SEED={seed}");
+    let namespace = Namespace::create("chaos");
+    let mut cluster = impatient_manifest("c", 3);
+    cluster["spec"]["maintenance"] = json!({"corruptionCheck": {"interval": "10s"}});
+    let etcd = Etcd::create(&namespace, &cluster);
+    let id = etcd.status()["clusterID"].clone();
+
+    let load = Load::start(&namespace, "c");
+    let mut chaos = Chaos::new(&etcd, 3, seed);
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        chaos.strike();
+        assert_eq!(load.complaints(), Vec::<String>::new(), "CHAOS_SEED={seed}");
+    }
+    chaos.say("no more faults");
+    chaos.wait_until_whole();
+    let outcome = load.finish();
+
+    println!("faults: {:?}", chaos.done);
+    println!("{} acknowledged writes, {} reads", outcome.acknowledged, outcome.reads);
+    let (gap, began) = (outcome.longest_gap.as_secs_f64(), outcome.gap_began.as_secs_f64());
+    println!("the longest time without a successful write: {gap:.1}s, from {began:.1}s on");
+    outcome.assert_kept(&etcd);
+    etcd.assert_same_data(chaos.size as usize);
+    etcd.assert_voters(chaos.size);
+    etcd.assert_objects(chaos.size);
+    assert_eq!(etcd.status()["clusterID"], id, "it is still the same cluster");
+}

@@ -1,0 +1,38 @@
+//! A member whose data is not that of the others.
+
+use std::time::Duration;
+
+use e2e::etcd::{Etcd, manifest};
+use e2e::{Namespace, eventually, is, strike};
+use serde_json::json;
+
+#[test]
+fn a_member_whose_data_differs_is_told_of_and_replaced() {
+    let namespace = Namespace::create("heal-corrupt");
+    let mut cluster = manifest("c", 3);
+    cluster["spec"]["maintenance"] = json!({"corruptionCheck": {"interval": "10s"}});
+    let etcd = Etcd::create(&namespace, &cluster);
+    etcd.put("greeting", "unmistakable");
+    etcd.assert_same_data(3);
+    let members = etcd.members();
+
+    eventually("the value is in c-1's database", Duration::from_secs(20), || {
+        strike::corrupt_volume(&namespace.name, "c-1", "unmistakable")
+    });
+    etcd.wait_until_replaced("c-1", members["c-1"].0);
+    etcd.wait_until_whole(3);
+    let story = namespace.kubectl("describe etcdcluster c");
+    let told = story.lines().any(|line| line.contains("c-1") && (line.contains("differ") || line.contains("corrupt")));
+    assert!(told, "nothing tells why c-1 was replaced:\n{story}");
+
+    etcd.assert_same_data(3);
+    for name in etcd.names(3) {
+        // A member that has just joined may be a moment behind the others.
+        eventually(&format!("{name} has the right value"), Duration::from_secs(20), || {
+            is(etcd.value_on(&name, "greeting"), Ok("unmistakable".to_owned()))
+        });
+    }
+    for name in ["c-0", "c-2"] {
+        assert_eq!(etcd.members()[name], members[name], "{name} was right and is the same member");
+    }
+}
