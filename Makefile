@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test simulate chaos bench lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,6 +10,13 @@ demo: ## From nothing to a running operator on a real three-node Kubernetes, and
 
 test: ## Everything, from format to end to end (takes a running lab down first, and its own at the end)
 	@scripts/test
+
+simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for that many stories, SEED=4711 to read one
+	@SIMULATE_SEEDS=$(or $(SEEDS),100000) SIMULATE_SEED=$(SEED) \
+		cargo test --quiet --locked -p etcd-operator-core --lib simulation::no_rule -- --nocapture
+
+chaos: ## Let random faults strike a real cluster on the lab for MINUTES=60 (needs `make lab-up deploy` first)
+	@CHAOS_MINUTES=$(or $(MINUTES),10) cargo test --locked -p e2e --test chaos -- --nocapture
 
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
 	@cargo run --quiet --locked -p benches

@@ -194,8 +194,9 @@ pub struct Defragmentation {
     /// When it was begun.
     pub time: Time,
 
-    /// How much of the database was in use by then, in bytes.
-    pub db_size_in_use: i64,
+    /// The revision up to which history was compacted by then, if that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted_revision: Option<i64>,
 }
 
 /// The replacement of a member by a new one of the same name.

@@ -34,8 +34,7 @@ pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
 
 /// It is recorded first, so that one that takes too long is not begun again and again.
 fn defragment(observed: &Observed, ordinal: u32) -> [Step; 2] {
-    let in_use = observed.answers.get(&ordinal).and_then(|answer| answer.as_ref().ok()).map_or(0, |it| it.db_in_use);
-    let defragmentation = Defragmentation { at: observed.now, in_use };
+    let defragmentation = Defragmentation { at: observed.now, compacted: observed.compacted };
     [Step::RecordDefragmentation { ordinal, defragmentation }, Step::Defragment { ordinal }]
 }
 
@@ -72,10 +71,10 @@ fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
     let last = peer.and_then(|peer| peer.defragmented);
     let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
     if is_out_of_space(observed) && !is_roomy(observed, answer.db_size) {
-        // Nothing is written, so how much is in use changes only if somebody makes room. It changes by less than is freed:
-        // etcd counts what a compaction frees only with the next write.
-        let changed = last.is_none_or(|last| (answer.db_in_use - last.in_use).abs() > answer.db_size / 100);
-        return rested(if changed { SHORT_PAUSE } else { PAUSE });
+        // Room is made by compacting history. How much is in use does not show it: etcd counts what a compaction frees only
+        // with the next write, and there is none.
+        let made_room = last.is_none_or(|last| observed.compacted.is_some() && last.compacted != observed.compacted);
+        return rested(if made_room { SHORT_PAUSE } else { PAUSE });
     }
     let unused = answer.db_size - answer.db_in_use;
     answer.db_size >= WORTHWHILE_SIZE && unused >= answer.db_size / 100 * WORTHWHILE_PERCENT && rested(PAUSE)

@@ -46,6 +46,8 @@ pub struct Observed {
     /// Since when members that were not well at the last look were not, by ID.
     pub unwell_since: BTreeMap<u64, i64>,
     pub alarms: BTreeSet<Alarm>,
+    /// The revision up to which history was compacted. It is asked for only when space is short.
+    pub compacted: Option<i64>,
     /// The members whose data differs from that which a majority agrees on, by ID.
     pub differing: BTreeSet<u64>,
 }
@@ -91,11 +93,11 @@ pub struct Peer {
     pub defragmented: Option<Defragmentation>,
 }
 
-/// The last time that a database was defragmented, and how many bytes of it were in use by then.
+/// The last time that a database was defragmented, and the revision up to which its history was compacted by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defragmentation {
     pub at: i64,
-    pub in_use: i64,
+    pub compacted: Option<i64>,
 }
 
 /// The giving up of a member for a new one of the same name.

@@ -62,9 +62,35 @@ impl MemberClient {
     /// Can this member serve a read that the cluster agrees on? This is what being healthy means.
     pub async fn check_linearizable_read(&mut self) -> Result<(), Error> {
         // Any key will do, whether it exists or not.
-        let request = RangeRequest { key: b"health".to_vec(), serializable: false, count_only: true };
+        let request = RangeRequest { key: b"health".to_vec(), revision: 0, serializable: false, count_only: true };
         let Done {} = self.call(|| "reading with a quorum".into(), "/etcdserverpb.KV/Range", request).await?;
         Ok(())
+    }
+
+    /// The revision up to which this member's history was compacted away, 1 if it never was; `newest` is the newest that
+    /// it has. etcd tells it only to watchers, so it is found by trying which revisions can still be read.
+    pub async fn compacted_revision(&mut self, newest: u64) -> Result<u64, Error> {
+        let (mut lost, mut kept) = (0, newest.max(1));
+        while kept - lost > 1 {
+            let middle = lost + (kept - lost) / 2;
+            if self.has_revision(middle).await? {
+                kept = middle;
+            } else {
+                lost = middle;
+            }
+        }
+        Ok(kept)
+    }
+
+    async fn has_revision(&mut self, revision: u64) -> Result<bool, Error> {
+        let doing = || format!("reading revision {revision}");
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        let request = RangeRequest { key: b"health".to_vec(), revision, serializable: true, count_only: true };
+        match self.call(doing, "/etcdserverpb.KV/Range", request).await {
+            Ok(Done {}) => Ok(true),
+            Err(error) if matches!(error.cause, Cause::Compacted) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Adds a member that does not vote yet, and returns its ID. Look at the members first rather than count on a

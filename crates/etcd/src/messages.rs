@@ -24,6 +24,9 @@ pub struct Done {}
 pub struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
+    /// 0 stands for the newest.
+    #[prost(int64, tag = "4")]
+    pub revision: i64,
     #[prost(bool, tag = "7")]
     pub serializable: bool,
     #[prost(bool, tag = "9")]

@@ -24,7 +24,7 @@ fn out_of_space(ordinal: u32) -> Alarm {
 fn the_leader_is_defragmented_last() {
     let mut observed = with_sizes(500 * MIB, 100 * MIB);
     for ordinal in [1, 2, 0] {
-        let defragmentation = Defragmentation { at: NOW, in_use: 100 * MIB };
+        let defragmentation = Defragmentation { at: NOW, compacted: None };
         let record = Step::RecordDefragmentation { ordinal, defragmentation };
         assert_eq!(steps_of(&observed), [record, Step::Defragment { ordinal }]);
         observed.peers.get_mut(&ordinal).unwrap().defragmented = Some(defragmentation);
@@ -55,11 +55,14 @@ fn when_space_is_short_it_is_tried_whenever_somebody_made_room() {
     observed.alarms.insert(out_of_space(1));
     let next = |observed: &Observed| steps_of(observed).pop();
     assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }));
-    let in_vain = Some(Defragmentation { at: NOW - 60, in_use: 15 * MIB });
+    observed.compacted = Some(7);
+    let in_vain = Some(Defragmentation { at: NOW - 60, compacted: Some(7) });
     observed.peers.values_mut().for_each(|peer| peer.defragmented = in_vain);
     assert_eq!(next(&observed), None, "nothing has changed since");
-    observed.answers.get_mut(&2).unwrap().as_mut().unwrap().db_in_use = 14 * MIB;
-    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 2 }));
+    observed.compacted = Some(70);
+    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }));
+    observed.compacted = None;
+    assert_eq!(next(&observed), None, "nobody can tell");
     observed.now += PAUSE;
     assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }), "once in a while it is tried anyway");
 }

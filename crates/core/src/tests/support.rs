@@ -57,6 +57,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         hearsay: None,
         unwell_since: BTreeMap::new(),
         alarms: Default::default(),
+        compacted: None,
         differing: Default::default(),
     }
 }

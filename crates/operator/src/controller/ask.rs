@@ -21,6 +21,7 @@ pub struct Asked {
     pub membership: Option<Membership>,
     pub hearsay: Option<Membership>,
     pub alarms: BTreeSet<Alarm>,
+    pub compacted: Option<i64>,
 }
 
 pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
@@ -46,8 +47,18 @@ pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
         Some((ordinal, _)) => list_members(&endpoints[ordinal], place, MemberClient::members_as_known).await.ok(),
         None => None,
     };
-    let alarms = statuses.values().flat_map(|status| &status.alarms).map(see_alarm).collect();
-    Asked { answers, statuses, membership, hearsay, alarms }
+    let alarms: BTreeSet<Alarm> = statuses.values().flat_map(|status| &status.alarms).map(see_alarm).collect();
+    let short_of_space = alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace);
+    let compacted = match furthest.filter(|_| short_of_space) {
+        Some((ordinal, status)) => compacted_revision(&endpoints[ordinal], status).await.ok(),
+        None => None,
+    };
+    Asked { answers, statuses, membership, hearsay, alarms, compacted }
+}
+
+async fn compacted_revision(url: &str, status: &Status) -> Result<i64, Error> {
+    let revision = MemberClient::new(url, PATIENCE)?.compacted_revision(status.revision).await?;
+    Ok(i64::try_from(revision).unwrap_or(i64::MAX))
 }
 
 fn see_alarm(alarm: &etcd::Alarm) -> Alarm {

@@ -15,7 +15,7 @@ const DEFRAGMENTATION: Duration = Duration::from_secs(15);
 
 impl Actor<'_> {
     pub(super) async fn record_defragmentation(&self, ordinal: u32, it: Defragmentation) -> Result<(), Error> {
-        let last = json!({"time": moment(it.at), "dbSizeInUse": it.in_use});
+        let last = json!({"time": moment(it.at), "compactedRevision": it.compacted});
         self.record_in_peer(ordinal, json!({"lastDefragmentation": last})).await
     }
 

@@ -73,6 +73,7 @@ pub async fn observe(
         hearsay: asked.hearsay,
         unwell_since: unwell_since(&status),
         alarms: asked.alarms,
+        compacted: asked.compacted,
         differing: BTreeSet::new(),
         place,
     };
@@ -171,7 +172,7 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
         deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
         replacement,
         defragmented: defragmented
-            .map(|last| Defragmentation { at: last.time.0.as_second(), in_use: last.db_size_in_use }),
+            .map(|last| Defragmentation { at: last.time.0.as_second(), compacted: last.compacted_revision }),
     }
 }
 

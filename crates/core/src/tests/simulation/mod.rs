@@ -32,6 +32,9 @@ const SEEDS: u64 = 4000;
 /// How many stories a mutant may survive.
 const SEEDS_FOR_MUTANTS: u64 = 40_000;
 
+/// After how many stories a long run says how far it is.
+const REPORT_EVERY: u64 = 50_000;
+
 /// A story that broke a rule.
 struct Failure {
     seed: u64,
@@ -90,6 +93,9 @@ fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<
                     let earlier = *failed.lock().unwrap();
                     if seed >= seeds.end || earlier.is_some_and(|failed| failed < seed) {
                         return;
+                    }
+                    if seed > 0 && seed.is_multiple_of(REPORT_EVERY) {
+                        println!("{seed} seeds so far");
                     }
                     if tell(seed, mutant, false).is_err() {
                         let mut failed = failed.lock().unwrap();

@@ -219,6 +219,7 @@ impl World {
             hearsay: self.hearsay(seen),
             unwell_since: cluster.unwell_since.clone(),
             alarms: BTreeSet::new(),
+            compacted: None,
             differing: self.differing(),
         }
     }
