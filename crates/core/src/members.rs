@@ -50,15 +50,17 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         if peer.is_none() {
             steps.push(Step::CreatePeer { ordinal, founding: false });
         }
-        if let (None, Some((identity, started))) = (recorded, known) {
-            steps.push(Step::RecordMember { ordinal, identity, started });
-        }
+        let told = Told { data: Data::Kept, identity: Some(identity) };
         // What is kept in the pod itself does not come back with a new one.
         if claim.is_some() {
             let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
-            let told = Told { data: Data::Kept, identity: Some(identity) };
             let start = Start { founding: None, initial_cluster, told, serves_clients: true };
             steps.extend(run_pod(observed, ordinal, start));
+        }
+        // As always: nobody counts on its data before its pod knows that it must have it.
+        let is_told = observed.pods.get(&ordinal).is_none_or(|pod| pod.told == Some(told));
+        if let (None, Some((identity, started)), true) = (recorded, known, is_told) {
+            steps.push(Step::RecordMember { ordinal, identity, started });
         }
     }
     steps

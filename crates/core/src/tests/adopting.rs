@@ -26,8 +26,8 @@ fn all_members_come_back_on_their_own_data() {
     assert_eq!(steps.len(), 9);
     for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
         let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
-        assert_eq!(of_member[..2], [Step::CreatePeer { ordinal, founding: false }, record]);
-        let Step::CreatePod { ordinal: of, start } = &of_member[2] else { panic!("{of_member:?}") };
+        assert_eq!((&of_member[0], &of_member[2]), (&Step::CreatePeer { ordinal, founding: false }, &record));
+        let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
         assert_eq!((*of, start.told, &start.founding), (ordinal, kept(ordinal), &None));
     }
 }
@@ -45,8 +45,8 @@ fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
     let mut observed = adopted(3);
     observed.peers.insert(0, Default::default());
     let steps = steps_of(&observed);
-    assert_eq!(steps[0], Step::RecordMember { ordinal: 0, identity: identity_of(0), started: true });
-    assert!(matches!(steps[1], Step::CreatePod { ordinal: 0, .. }));
+    assert!(matches!(steps[0], Step::CreatePod { ordinal: 0, .. }));
+    assert_eq!(steps[1], Step::RecordMember { ordinal: 0, identity: identity_of(0), started: true });
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod maintaining;
 mod shrinking;
 mod simulation;
 mod status;
+mod status_of_the_unwell;
 mod support;

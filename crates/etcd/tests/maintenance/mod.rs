@@ -46,12 +46,14 @@ async fn members_have_the_same_hash(version: &str) {
         }
     }
 
+    assert_eq!(clients[0].compacted_revision(newest).await.unwrap(), 1, "nothing was compacted yet");
     assert!(members[0].etcdctl(&["compaction", "3"]));
     for ask in &mut clients {
         // The others get to know of it a moment later.
         eventually("the compaction", async || (ask.hash_kv(newest).await.unwrap().compact_revision == 3).then_some(()))
             .await;
         assert_cause(ask.hash_kv(2).await, |c| *c == Cause::Compacted);
+        assert_eq!(ask.compacted_revision(newest).await.unwrap(), 3);
     }
     let after = same_hash(newest, &mut clients).await;
     assert_eq!((after.compact_revision, after.hash_revision), (3, reported(newest)));

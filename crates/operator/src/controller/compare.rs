@@ -1,7 +1,9 @@
 //! Comparing the data of a cluster's members, now and then: a member that differs from the majority is corrupt. It reads
 //! the whole database of every member, so it waits until all are well, and leaves large ones alone.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,8 +42,7 @@ impl Comparisons {
     ) -> BTreeSet<u64> {
         let key = (namespace.to_owned(), cluster.to_owned());
         let Some(every) = every else { return BTreeSet::new() };
-        let known = self.all().get(&key).map(|compared| (compared.at.elapsed(), compared.differing.clone()));
-        let (elapsed, last) = known.unwrap_or((every, BTreeSet::new()));
+        let (elapsed, last) = self.last(&key, every);
         let is_cheap = voters.iter().all(|voter| voter.status.db_size <= LARGEST);
         if elapsed < every || voters.len() < 2 || !is_cheap {
             return last;
@@ -59,6 +60,20 @@ impl Comparisons {
         }
         self.all().insert(key, Compared { at: Instant::now(), differing: differing.clone() });
         differing
+    }
+
+    /// How long ago the last comparison was, and who differed. A cluster that was never compared is taken for one that was
+    /// at some time within the interval, so that a new process does not compare all of them at once.
+    fn last(&self, key: &(String, String), every: Duration) -> (Duration, BTreeSet<u64>) {
+        let mut all = self.all();
+        let compared = all.entry(key.clone()).or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            let ago = every.mul_f64((hasher.finish() % 1000) as f64 / 1000.0);
+            let now = Instant::now();
+            Compared { at: now.checked_sub(ago).unwrap_or(now), differing: BTreeSet::new() }
+        });
+        (compared.at.elapsed(), compared.differing.clone())
     }
 
     /// Forgets a cluster that is gone.
