@@ -52,13 +52,14 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         }
         let told = Told { data: Data::Kept, identity: Some(identity) };
         // What is kept in the pod itself does not come back with a new one.
-        if claim.is_some() {
+        let run = claim.and_then(|_| {
             let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
-            let start = Start { founding: None, initial_cluster, told, serves_clients: true };
-            steps.extend(run_pod(observed, ordinal, start));
-        }
+            run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients: true })
+        });
         // As always: nobody counts on its data before its pod knows that it must have it.
-        let is_told = observed.pods.get(&ordinal).is_none_or(|pod| pod.told == Some(told));
+        let is_told = matches!(run, Some(Step::CreatePod { .. }))
+            || observed.pods.get(&ordinal).is_some_and(|pod| pod.told == Some(told));
+        steps.extend(run);
         if let (None, Some((identity, started)), true) = (recorded, known, is_told) {
             steps.push(Step::RecordMember { ordinal, identity, started });
         }

@@ -18,8 +18,9 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
     });
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
     let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
-    // A founder that has not started yet was told who its fellows are. If that changed, it could never start.
-    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && leaving.is_none_or(|(it, _)| it != ordinal));
+    // A founder that has not started yet was told who its fellows are. If that changed, it could not start; unless
+    // it should leave anyway.
+    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && *ordinal < observed.replicas);
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
         (_, _, Some((ordinal, _))) => {
