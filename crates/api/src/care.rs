@@ -26,7 +26,7 @@ pub struct Recovery {
 #[serde(rename_all = "camelCase")]
 pub struct MemberReplacement {
     /// Optional. How long a member may be out of reach before a new one takes its place, for example `30s` or `10m`: its
-    /// node is down, or it does not answer although its pod was restarted. The default is `5m`; `0` never gives up a
+    /// node is down, or it does not answer although its pod was restarted. The default is `5m`, the least `10s`; `0` never gives up a
     /// member that may still have its data. It happens only while the other members have a quorum. A member whose data
     /// is known to be lost is replaced at once, whatever this says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,14 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::care::{self, Maintenance, Recovery};
 use crate::cluster_status::EtcdClusterStatus;
-use crate::etcd::EtcdOptions;
+use crate::etcd::{self, EtcdOptions};
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
 use crate::storage::{DeletionPolicy, Storage};
-use crate::{quantity, rules, schema};
-
-/// How large a database may become if nobody says: etcd's own default.
-const ETCD_QUOTA: i64 = 2 << 30;
+use crate::{rules, schema};
 
 /// What the etcd cluster should be like.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -191,8 +188,7 @@ impl EtcdClusterSpec {
 
     /// How large the database of a member may become, in bytes.
     pub fn quota(&self) -> i64 {
-        let asked_for = self.etcd.as_ref().and_then(|etcd| etcd.quota_backend_bytes.as_ref());
-        asked_for.and_then(quantity::rounded_up).unwrap_or(ETCD_QUOTA)
+        etcd::quota(self.etcd.as_ref())
     }
 
     /// The flags of etcd that were asked for: names without leading dashes, and values.

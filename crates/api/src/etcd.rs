@@ -58,6 +58,15 @@ pub struct EtcdOptions {
     pub extra_args: BTreeMap<String, String>,
 }
 
+/// How large a database may become if nobody says, in bytes: etcd's own default.
+const ETCD_QUOTA: i64 = 2 << 30;
+
+/// How large a database may become with these options, in bytes.
+pub(crate) fn quota(options: Option<&EtcdOptions>) -> i64 {
+    let asked_for = options.and_then(|options| options.quota_backend_bytes.as_ref());
+    asked_for.and_then(quantity::rounded_up).unwrap_or(ETCD_QUOTA)
+}
+
 impl EtcdOptions {
     /// These options as flags of etcd: names without leading dashes, and values.
     pub fn flags(&self) -> BTreeMap<String, String> {

@@ -7,7 +7,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::etcd::EtcdOptions;
+use crate::etcd::{self, EtcdOptions};
 use crate::ids::parse_id;
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
@@ -109,6 +109,11 @@ impl EtcdPeerSpec {
     /// The flags of etcd that were asked for: names without leading dashes, and values.
     pub fn etcd_flags(&self) -> BTreeMap<String, String> {
         self.etcd.as_ref().map(EtcdOptions::flags).unwrap_or_default()
+    }
+
+    /// How large the database of the member may become, in bytes.
+    pub fn quota(&self) -> i64 {
+        etcd::quota(self.etcd.as_ref())
     }
 
     /// The members that took part in the first start of this one, itself included.

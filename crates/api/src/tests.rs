@@ -2,6 +2,8 @@
 //!
 //! Whether the API server accepts the definitions, and what it says when a rule is broken, is tested against a real one.
 
+use std::time::Duration;
+
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
@@ -89,16 +91,111 @@ fn the_full_sample_is_read() {
 }
 
 #[test]
+fn the_full_sample_shows_the_defaults_of_care() {
+    let shown = serde_saphyr::from_str::<EtcdCluster>(FULL_SAMPLE).unwrap().spec;
+    assert!(shown.recovery.is_some() && shown.maintenance.is_some());
+    let default = cluster_spec(json!({}));
+    assert_eq!(care(&shown), care(&default));
+    assert!(FULL_SAMPLE.contains("\n  paused: false\n"));
+}
+
+/// What is decided about how a cluster is looked after.
+fn care(spec: &EtcdClusterSpec) -> (bool, Option<Duration>, bool, Option<Duration>) {
+    (spec.paused, spec.replace_after(), spec.defragments(), spec.compare_every())
+}
+
+#[test]
+fn a_cluster_is_looked_after_unless_said_otherwise() {
+    let (five_minutes, ten_minutes) = (Duration::from_secs(300), Duration::from_secs(600));
+    let default = (false, Some(five_minutes), true, Some(ten_minutes));
+    for nothing_said in [
+        json!({}),
+        json!({"paused": false, "recovery": {}, "maintenance": {}}),
+        json!({"recovery": {"memberReplacement": {}}, "maintenance": {"corruptionCheck": {}}}),
+        json!({"recovery": null, "maintenance": {"autoDefragment": null, "corruptionCheck": {"interval": null}}}),
+    ] {
+        assert_eq!(care(&cluster_spec(nothing_said.clone())), default, "{nothing_said}");
+    }
+    let everything_said = cluster_spec(json!({
+        "paused": true,
+        "recovery": {"memberReplacement": {"after": "30s"}},
+        "maintenance": {"autoDefragment": false, "corruptionCheck": {"interval": "1h30m"}},
+    }));
+    assert_eq!(care(&everything_said), (true, Some(Duration::from_secs(30)), false, Some(Duration::from_secs(5400))));
+}
+
+#[test]
+fn a_member_is_replaced_after_the_time_that_was_written_or_never() {
+    let replace_after = |after: Value| {
+        let recovery = json!({"recovery": {"memberReplacement": {"after": after}}});
+        cluster_spec(recovery).replace_after().map(|time| time.as_secs())
+    };
+    assert_eq!(["30s", "5m", "1h30m"].map(|after| replace_after(json!(after))), [Some(30), Some(300), Some(5400)]);
+    for never in [json!(0), json!("0"), json!("0s"), json!("0h0m")] {
+        assert_eq!(replace_after(never.clone()), None, "{never}");
+    }
+    // The API server refuses these. Should one arrive all the same, nobody is given up any sooner for it.
+    for nonsense in [json!(30), json!(-1), json!("soon"), json!(""), json!("-5m")] {
+        assert_eq!(replace_after(nonsense.clone()), Some(300), "{nonsense}");
+    }
+}
+
+#[test]
+fn members_are_compared_as_often_as_was_written_or_never() {
+    let compare_every = |interval: Value| {
+        let maintenance = json!({"maintenance": {"corruptionCheck": {"interval": interval}}});
+        cluster_spec(maintenance).compare_every().map(|time| time.as_secs())
+    };
+    assert_eq!(["10s", "1h"].map(|interval| compare_every(json!(interval))), [Some(10), Some(3600)]);
+    for never in [json!(0), json!("0"), json!("0s")] {
+        assert_eq!(compare_every(never.clone()), None, "{never}");
+    }
+    assert_eq!(compare_every(json!("often")), Some(600));
+}
+
+#[test]
+fn members_are_defragmented_unless_said_otherwise() {
+    let defragments = |value: Value| cluster_spec(json!({"maintenance": {"autoDefragment": value}})).defragments();
+    assert!(defragments(json!(true)));
+    assert!(!defragments(json!(false)));
+}
+
+#[test]
+fn the_quota_is_etcds_own_unless_said_otherwise() {
+    let quota = |etcd: Value| cluster_spec(json!({"etcd": etcd})).quota();
+    assert_eq!(cluster_spec(json!({})).quota(), 2 << 30);
+    assert_eq!(quota(json!({})), 2 << 30);
+    assert_eq!(quota(json!({"snapshotCount": 50})), 2 << 30);
+    assert_eq!(quota(json!({"quotaBackendBytes": "16Mi"})), 16 << 20);
+    assert_eq!(quota(json!({"quotaBackendBytes": "1.5Gi"})), 3 << 29);
+    assert_eq!(quota(json!({"quotaBackendBytes": 2_000_000})), 2_000_000);
+    // It is the very number that etcd is told.
+    let told = cluster_spec(json!({"etcd": {"quotaBackendBytes": "4Gi"}}));
+    assert_eq!(told.etcd_flags()["quota-backend-bytes"], told.quota().to_string());
+}
+
+#[test]
 fn the_full_sample_shows_every_option() {
     let sample: EtcdCluster = serde_saphyr::from_str(FULL_SAMPLE).unwrap();
     let sample = serde_json::to_value(sample.spec).unwrap();
     let schema = schema_of("EtcdCluster");
-    for path in [vec![], vec!["etcd"], vec!["etcd", "autoCompaction"], vec!["image"], vec!["podTemplate"]] {
+    for path in [
+        vec![],
+        vec!["etcd"],
+        vec!["etcd", "autoCompaction"],
+        vec!["image"],
+        vec!["podTemplate"],
+        vec!["recovery"],
+        vec!["recovery", "memberReplacement"],
+        vec!["maintenance"],
+        vec!["maintenance", "corruptionCheck"],
+    ] {
         let full_path: Vec<&str> = ["spec"].into_iter().chain(path.clone()).collect();
         let shown = path.iter().fold(&sample, |value, name| &value[name]);
         for name in property(&schema, &full_path)["properties"].as_object().unwrap().keys() {
-            let alias = path.is_empty() && name == "affinity";
-            assert!(alias || !shown[name].is_null(), "{path:?} {name}");
+            // One has two places, and the other is not written if it is false.
+            let unseen = path.is_empty() && ["affinity", "paused"].contains(&name.as_str());
+            assert!(unseen || !shown[name].is_null(), "{path:?} {name}");
         }
     }
 }
@@ -145,15 +242,24 @@ fn a_status_is_written_with_ids_as_etcd_prints_them() {
         "leader": "c-0",
         "members": [{
             "name": "c-0", "id": "8e9e05c52164694d", "role": "Leader", "version": "3.6.16", "healthy": true, "dbSize": 20480,
+        }, {
+            "name": "c-1", "id": "1", "role": "Voter", "healthy": false, "unhealthySince": "2026-11-15T22:42:05Z",
         }],
     });
     let status: EtcdClusterStatus = serde_json::from_value(written.clone()).unwrap();
     assert_eq!(status.cluster_id(), Some(0xcdf8_1819_4e3a_8c32));
     assert_eq!(status.member("c-0").unwrap().id(), Some(0x8e9e_05c5_2164_694d));
-    assert_eq!(status.member("c-1"), None);
+    assert_eq!(status.member("c-2"), None);
     assert_eq!(serde_json::to_value(status).unwrap(), written);
 
-    let written = json!({"memberID": "1", "clusterID": "2", "serverVersion": "3.6.16", "started": true});
+    let written = json!({
+        "memberID": "1",
+        "clusterID": "2",
+        "serverVersion": "3.6.16",
+        "started": true,
+        "replacement": {"memberID": "3", "time": "2026-11-15T22:42:05Z", "count": 1, "reason": "its node is down"},
+        "lastDefragmentation": {"time": "2026-11-15T22:42:05Z", "compactedRevision": 7},
+    });
     let status: EtcdPeerStatus = serde_json::from_value(written.clone()).unwrap();
     assert_eq!((status.member_id(), status.cluster_id()), (Some(1), Some(2)));
     assert_eq!(serde_json::to_value(status).unwrap(), written);
@@ -267,12 +373,18 @@ fn every_field_of_ours_is_described() {
         property(&cluster, &["spec", "storage"]),
         property(&cluster, &["spec", "storage", "ephemeral"]),
         property(&cluster, &["spec", "image"]),
+        property(&cluster, &["spec", "recovery"]),
+        property(&cluster, &["spec", "recovery", "memberReplacement"]),
+        property(&cluster, &["spec", "maintenance"]),
+        property(&cluster, &["spec", "maintenance", "corruptionCheck"]),
         property(&cluster, &["spec", "etcd"]),
         property(&cluster, &["spec", "etcd", "autoCompaction"]),
         property(&cluster, &["spec", "podTemplate"]),
         property(&cluster, &["spec", "podTemplate", "metadata"]),
         property(&peer, &["spec"]),
         property(&peer, &["status"]),
+        property(&peer, &["status", "replacement"]),
+        property(&peer, &["status", "lastDefragmentation"]),
         property(&peer, &["spec", "bootstrap"]),
         property(&peer, &["spec", "bootstrap", "static"]),
         &property(&peer, &["spec", "bootstrap", "static", "initialCluster"])["items"],

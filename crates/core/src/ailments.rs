@@ -10,6 +10,10 @@ use crate::observed::{Data, Identity, Member, Observed, Pod, Problem, ProblemKin
 const REPLACE_AFTER_DEFAULT: i64 = 300;
 /// How long a pod that was restarted has until it is restarted again, if nothing else can be done.
 const RESTART_AGAIN_AFTER: i64 = 3600;
+/// How long a pod may take to begin: a volume that was in use elsewhere is let go after six minutes.
+const NOT_BEGUN: i64 = 900;
+/// How long a defragmentation may take.
+const DEFRAGMENTATION: i64 = 600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ailment {
@@ -28,7 +32,11 @@ pub enum Ailment {
         since: i64,
         /// When its pod was made, if that was later.
         restarted: Option<i64>,
+        /// Whether it was ever started there.
+        began: bool,
     },
+    /// Its pod was to stop, and does not.
+    Stuck { since: i64 },
     /// It is on its way, or hindered by something that a new member would suffer from as well.
     Hindered,
 }
@@ -85,20 +93,39 @@ fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
 }
 
 fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
-    let since = observed.unwell_since.get(&member_id).copied().unwrap_or(observed.now);
+    let known = if observed.membership.is_some() { &observed.seen_unwell_since } else { &observed.unwell_since };
+    let since = known.get(&member_id).copied().unwrap_or(observed.now);
     let Some(pod) = observed.pods.get(&ordinal) else { return Ailment::Hindered };
     let bound_to = observed.claims.get(&ordinal).and_then(|claim| claim.node);
     let has = |kind: ProblemKind| matches!(&pod.problem, Some(problem) if problem.kind == kind);
     let node = if has(ProblemKind::NoNode) { bound_to } else { pod.node };
-    match node {
-        Some(node) if node.down_since.is_some() => {
-            // A pod on a node that is out of service is taken away and started elsewhere, with its data if that is possible.
-            let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
-            Ailment::NodeDown { since: since.max(node.down_since.unwrap_or(since)), fenced: stuck_with_it }
-        }
-        _ if pod.deleting || has(ProblemKind::NoNode) || has(ProblemKind::NoImage) => Ailment::Hindered,
-        _ => Ailment::Silent { since, restarted: Some(pod.created).filter(|created| *created > since) },
+    if let Some(node) = node
+        && let Some(down_since) = node.down_since
+    {
+        // A pod on a node that is out of service is taken away and started elsewhere, with its data if that is possible.
+        let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
+        return Ailment::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
     }
+    if pod.deleting {
+        let overdue = pod.deleting_since.filter(|_| observed.membership.is_some());
+        return overdue.map_or(Ailment::Hindered, |at| Ailment::Stuck { since: at.max(since) });
+    }
+    let is_reached = matches!(observed.answers.get(&ordinal), Some(Ok(_)));
+    // If its node finds it well, it may be only the operator that does not reach it.
+    if has(ProblemKind::NoNode)
+        || has(ProblemKind::NoImage)
+        || (pod.ready && !is_reached)
+        || is_being_defragmented(observed, ordinal)
+    {
+        return Ailment::Hindered;
+    }
+    Ailment::Silent { since, restarted: Some(pod.created).filter(|created| *created > since), began: pod.began }
+}
+
+/// A member does not answer while its database is defragmented, and that may take long.
+fn is_being_defragmented(observed: &Observed, ordinal: u32) -> bool {
+    let last = observed.peers.get(&ordinal).and_then(|peer| peer.defragmented);
+    last.is_some_and(|last| observed.now - last.at < DEFRAGMENTATION)
 }
 
 /// What helps a member. Whether the others can bear it is another question.
@@ -121,7 +148,19 @@ pub fn treatment_of(observed: &Observed, ailment: &Ailment) -> Treatment {
                 Treatment::Wait
             }
         }
-        Ailment::Silent { since, restarted: None } if waited(*since, restart_after(observed)) => {
+        // It has never begun, so there is nothing to restart: it waits for its volume or its image.
+        Ailment::Silent { began: false, since, restarted } => {
+            let after = observed.replace_after.map(|after| after.max(NOT_BEGUN));
+            if after.is_some_and(|after| waited(restarted.unwrap_or(*since), after)) {
+                Treatment::Replace("its pod does not start".to_owned())
+            } else {
+                Treatment::Wait
+            }
+        }
+        Ailment::Stuck { since } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+            Treatment::Replace("its pod does not stop".to_owned())
+        }
+        Ailment::Silent { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
             Treatment::RestartPod("its member does not answer".to_owned())
         }
         // It can't be replaced. To start may take it long, so it gets time before it is tried once more.

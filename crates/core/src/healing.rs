@@ -1,7 +1,7 @@
 //! What is done about members that are not well: one at a time, and only what the others can bear.
 
 use crate::ailments::{Ailment, Treatment, ailment_of, members_told, restart_after, treatment_of};
-use crate::observed::{Member, Membership, Observed, Replacement};
+use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
 use crate::resize::remove_voter;
 
@@ -9,21 +9,28 @@ use crate::resize::remove_voter;
 const FIRST_WAIT: i64 = 60;
 const LONGEST_WAIT: i64 = 3600;
 
-/// The next thing to do about a member that is not well. `None` if there is nothing to do about any of them now.
-pub fn treat_the_unwell(observed: &Observed, membership: &Membership) -> Option<Plan> {
+/// The next thing to do about members that are not well. If there is nothing to do about any of them now, `else` is done,
+/// or else it is told what is waited for.
+pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
     let patients = patients(observed, membership);
-    let lost = patients.iter().find_map(|patient| match &patient.treatment {
-        Treatment::Replace(why) => Some((patient, why)),
-        _ => None,
-    });
-    if let Some((patient, why)) = lost {
-        return replace(observed, membership, patient, why);
+    let mut waiting = None;
+    for patient in &patients {
+        let Treatment::Replace(why) = &patient.treatment else { continue };
+        match replace(observed, membership, patient, why) {
+            Some(plan) if !plan.steps.is_empty() => return plan,
+            Some(plan) => waiting = waiting.or(plan.waiting),
+            None => {}
+        }
     }
     let silent = patients.iter().find_map(|patient| match &patient.treatment {
         Treatment::RestartPod(why) => Some((patient.ordinal, why.clone())),
         _ => None,
-    })?;
-    restart(observed, silent).map(|step| Plan::steps(vec![step]))
+    });
+    if let Some(step) = silent.and_then(|silent| restart(observed, silent)) {
+        return Plan::steps(vec![step]);
+    }
+    let other = otherwise();
+    Plan { waiting: other.waiting.or(waiting), ..other }
 }
 
 struct Patient<'a> {
@@ -53,20 +60,14 @@ fn urgency(ailment: &Ailment) -> u8 {
         Ailment::DataLost(_) => 0,
         Ailment::Corrupt => 1,
         Ailment::NodeDown { .. } => 2,
-        Ailment::Silent { .. } => 3,
+        Ailment::Silent { .. } | Ailment::Stuck { .. } => 3,
         Ailment::Hindered => 4,
     }
 }
 
-/// Removes a member for good, so that a new one of its name can join.
+/// Removes a member for good, so that a new one of its name can join. `None` if a learner that gets on comes first.
 fn replace(observed: &Observed, membership: &Membership, patient: &Patient, why: &str) -> Option<Plan> {
     let Patient { ordinal, member, .. } = *patient;
-    if let Some(learner) = membership.learner().filter(|learner| learner.id != member.id) {
-        let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
-        // One change at a time. A learner that gets nowhere makes way, and comes back afterwards.
-        let why = format!("{} has to be replaced first", observed.place.member_name(ordinal));
-        return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
-    }
     let name = observed.place.member_name(ordinal);
     let last = observed.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
     let mut steps = Vec::new();
@@ -88,11 +89,17 @@ fn replace(observed: &Observed, membership: &Membership, patient: &Patient, why:
     } else {
         remove_voter(observed, membership, ordinal, member, why)
     };
-    if removal.waiting.is_none() {
-        steps.extend(removal.steps);
-        return Some(Plan::steps(steps));
+    if removal.waiting.is_some() {
+        return Some(removal);
     }
-    Some(removal)
+    if let Some(learner) = membership.learner().filter(|learner| learner.id != member.id) {
+        let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
+        // One change at a time. A learner that gets nowhere makes way, and comes back afterwards.
+        let why = format!("{name} has to be replaced first");
+        return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
+    }
+    steps.extend(removal.steps);
+    Some(Plan::steps(steps))
 }
 
 /// How long after a member was given up the next one of its name may be.
@@ -127,14 +134,17 @@ pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
     restart(observed, (*silent?.0, "its member does not answer".to_owned()))
 }
 
-/// One pod at a time: none while another is going or has only just come and does not answer yet.
+/// One pod at a time: none while that of another member is going or has only just come and does not answer yet.
 fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
-    let is_busy = |other: u32| {
-        let pod = &observed.pods[&other];
-        let young = observed.now - pod.created < restart_after(observed);
-        pod.deleting || (young && !matches!(observed.answers.get(&other), Some(Ok(_))))
+    let is_member = |pod: &Pod| {
+        let id = pod.told.and_then(|told| told.identity).map(|identity| identity.member_id);
+        observed.membership.as_ref().is_none_or(|it| it.members.iter().any(|member| Some(member.id) == id))
     };
-    let others = observed.pods.keys().filter(|other| **other != ordinal);
-    let free = others.copied().all(|other| !is_busy(other));
+    let is_busy = |(other, pod): (&u32, &Pod)| {
+        let young = observed.now - pod.created < restart_after(observed);
+        pod.deleting || (young && !matches!(observed.answers.get(other), Some(Ok(_))))
+    };
+    let mut others = observed.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));
+    let free = !others.any(is_busy);
     free.then_some(Step::RestartPod { ordinal, why })
 }

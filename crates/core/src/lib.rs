@@ -18,6 +18,7 @@ pub mod plan;
 pub mod quorum;
 mod resize;
 pub mod status;
+pub mod vigil;
 
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::ailments::data_loss;
+use crate::ailments::{data_loss, members_told};
 use crate::founders;
 use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, Told};
 use crate::plan::{Start, Step};
+
+/// How long after it should have stopped a pod is given up.
+const STOPS_WITHIN: i64 = 300;
 
 /// Starts all founding members at once, with everything they need.
 pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
@@ -27,7 +30,8 @@ pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
 }
 
 /// Starts again whatever is known to belong to a cluster that can't be asked: this is how it comes back after a power
-/// cut, or after it was deleted and recreated. Who never ran can't help, and waits until the others can be asked.
+/// cut, or after it was deleted and recreated. Nobody starts without data: who has none waits until the others can be
+/// asked.
 pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
     let mut steps = Vec::new();
     let birth = birth_of(observed, cluster_id);
@@ -39,7 +43,8 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
         let known = recorded.or_else(|| Some((claimed?, true)));
         let identity = match (known, &birth) {
-            (Some((identity, true)), _) => identity,
+            // Also one that was not seen running: if it did, its data is needed; if it did not, the gate will say so.
+            (Some((identity, _)), _) => identity,
             // A founder that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
             // whether it ever had any, and it waits for those who can.
             (_, Some(birth)) if claim.is_some_and(|claim| is_unmarked_founders(claim, birth)) => {
@@ -81,7 +86,9 @@ fn birth_of(observed: &Observed, cluster_id: u64) -> Option<Birth> {
 /// Gives every member what it needs to run, and records what is known of it.
 pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
-    ours.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
+    // A learner that is not wanted any more is not even started.
+    let staying = ours.filter(|(ordinal, member)| !member.learner || *ordinal < observed.replicas);
+    staying.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
 }
 
 fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Vec<Step> {
@@ -120,7 +127,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     }
     match observed.pods.get(&ordinal) {
         Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
-        Some(pod) if is_of_another(pod.told, identity) => steps.extend(stop_pod_of_removed(ordinal, pod)),
+        Some(pod) if is_of_another(pod.told, identity) => steps.extend(stop_pod_of_removed(observed, ordinal, pod)),
         Some(pod) if pod.deleting => {}
         // It waits for data that never was, and knows a list of members that may be an old one.
         Some(pod) if !started && pod.told.is_some_and(|told| told.data == Data::Kept) => {
@@ -156,7 +163,9 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
     let mut steps = Vec::new();
     let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
     let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
-    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(claimed).collect();
+    let told = members_told(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
+    let left = claimed.chain(told.map(|(ordinal, _)| ordinal));
+    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
     let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
     for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
         steps.extend(clear_away(observed, membership, ordinal));
@@ -172,9 +181,14 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
 /// Clears away the volume and the pod of a member that has left. The claim first: from then on nothing new can be started
 /// on it, also not if the rest loses its quorum a moment later. It goes when the pod does.
 pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
-    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting);
+    // Whoever is a member keeps what it has, whatever name or address it goes by now.
+    let is_member = |identity: Option<Identity>| {
+        identity.is_some_and(|it| membership.members.iter().any(|member| member.id == it.member_id))
+    };
+    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
     let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
-    let pod = observed.pods.get(&ordinal).and_then(|pod| stop_pod_of_removed(ordinal, pod));
+    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.told.and_then(|told| told.identity)));
+    let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
     ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
 }
 
@@ -187,12 +201,13 @@ fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
     }
 }
 
-/// Stops the pod of a member that was removed. On a node that is down nobody else would ever say that it has stopped;
-/// and if it still runs there, the others don't know it any more. `None` if it is stopping.
-fn stop_pod_of_removed(ordinal: u32, pod: &Pod) -> Option<Step> {
+/// Stops the pod of a member that was removed. If its node is down, or it does not stop, nobody else would ever say that
+/// it has; and if it still runs there, the others don't know it any more. `None` if it is stopping.
+fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
     let why = "its member was removed".to_owned();
+    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= STOPS_WITHIN);
     match pod.node {
-        Some(node) if node.down_since.is_some() => Some(Step::FencePod { ordinal, why }),
+        Some(node) if node.down_since.is_some() || is_overdue => Some(Step::FencePod { ordinal, why }),
         _ if pod.deleting => None,
         _ => Some(Step::DeletePod { ordinal, why }),
     }

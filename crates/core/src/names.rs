@@ -37,8 +37,12 @@ impl Place {
 
     /// The ordinal of the member at a peer URL. A member that has not started yet has no name, only this.
     pub fn ordinal_of_url(&self, url: &str) -> Option<u32> {
-        let host = url.split_once("://")?.1;
-        self.ordinal_of_name(host.split(['.', ':', '/']).next()?)
+        let host = url.split_once("://")?.1.split([':', '/']).next()?;
+        // The whole address up to the domain: a member elsewhere may have the same first name.
+        let (name, place) = host.split_once('.')?;
+        let ours = format!("{}.{}.svc", self.cluster, self.namespace);
+        let is_here = place == ours || place.strip_prefix(&ours).is_some_and(|rest| rest.starts_with('.'));
+        self.ordinal_of_name(name).filter(|_| is_here)
     }
 }
 
@@ -64,6 +68,11 @@ mod tests {
         for name in ["my-etcd", "my-etcd-", "my-etcd-01", "my-etcd-+1", "my-etcd-x", "other-1", "my-etcd-1-2"] {
             assert_eq!(place().ordinal_of_name(name), None, "{name}");
         }
-        assert_eq!(place().ordinal_of_url("http://10.0.0.7:2380"), None);
+        for url in
+            ["http://10.0.0.7:2380", "http://my-etcd-1.my-etcd.other.svc.cluster.local:2380", "http://my-etcd-1:2380"]
+        {
+            assert_eq!(place().ordinal_of_url(url), None, "{url}");
+        }
+        assert_eq!(place().ordinal_of_url("http://my-etcd-1.my-etcd.db.svc.other.domain:2380"), Some(1));
     }
 }

@@ -43,8 +43,10 @@ pub struct Observed {
     pub membership: Option<Membership>,
     /// Who belongs to the cluster as far as a member knows that answers without a quorum. Good enough to tell, not to act.
     pub hearsay: Option<Membership>,
-    /// Since when members that were not well at the last look were not, by ID.
+    /// Since when members that were not well at the last look were not, by ID, as it was reported.
     pub unwell_since: BTreeMap<u64, i64>,
+    /// The same as far as this process has seen it itself, while a quorum answered and nothing was paused.
+    pub seen_unwell_since: BTreeMap<u64, i64>,
     pub alarms: BTreeSet<Alarm>,
     /// The revision up to which history was compacted. It is asked for only when space is short.
     pub compacted: Option<i64>,
@@ -131,6 +133,12 @@ pub struct Pod {
     /// Whether the client Service sends clients to it.
     pub serves_clients: bool,
     pub created: i64,
+    /// Since when it should have stopped, if it is being deleted.
+    pub deleting_since: Option<i64>,
+    /// Whether any of its containers was ever started.
+    pub began: bool,
+    /// Whether its node finds that it is well.
+    pub ready: bool,
     /// The node that it was given to.
     pub node: Option<Node>,
     pub problem: Option<Problem>,
@@ -179,7 +187,7 @@ pub struct Claim {
     pub birth: Option<Birth>,
     /// The member whose data it holds.
     pub identity: Option<Identity>,
-    /// The node that was chosen when its volume was made, if one was. The volume may or may not be bound to it.
+    /// The node that its volume is bound to, if it is bound to one. It is looked at only if no node takes the pod.
     pub node: Option<Node>,
 }
 
@@ -235,10 +243,10 @@ impl Observed {
         }
     }
 
-    /// Whether a member's data is known to be wrong.
+    /// Whether a member's data is known to be wrong: a majority says so. An alarm alone does not prove it, because etcd
+    /// blames whoever differs from the leader.
     pub fn is_corrupt(&self, member: &Member) -> bool {
-        let alarm = Alarm { member_id: member.id, kind: AlarmKind::Corrupt };
-        self.differing.contains(&member.id) || self.alarms.contains(&alarm)
+        self.differing.contains(&member.id)
     }
 
     /// The member that most others take for the leader.

@@ -118,6 +118,31 @@ impl Step {
         )
     }
 
+    /// The member that it is about. `None` if it is about the whole cluster.
+    pub fn ordinal(&self) -> Option<u32> {
+        match self {
+            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::Disarm(_) => None,
+            Step::CreatePeer { ordinal, .. }
+            | Step::RecordMember { ordinal, .. }
+            | Step::CreateClaim { ordinal, .. }
+            | Step::MarkClaim { ordinal, .. }
+            | Step::CreatePod { ordinal, .. }
+            | Step::TellPod { ordinal, .. }
+            | Step::DeletePod { ordinal, .. }
+            | Step::RestartPod { ordinal, .. }
+            | Step::FencePod { ordinal, .. }
+            | Step::DeleteClaim { ordinal }
+            | Step::DeletePeer { ordinal }
+            | Step::AddLearner { ordinal }
+            | Step::Promote { ordinal, .. }
+            | Step::MoveLeader { from: ordinal, .. }
+            | Step::RecordReplacement { ordinal, .. }
+            | Step::RemoveMember { ordinal, .. }
+            | Step::RecordDefragmentation { ordinal, .. }
+            | Step::Defragment { ordinal } => Some(*ordinal),
+        }
+    }
+
     /// Whether it changes who belongs to the cluster, or who leads it.
     pub fn changes_membership(&self) -> bool {
         matches!(
@@ -258,8 +283,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     steps.extend(remove_leftovers(observed, membership));
     steps.extend(disarm_orphans(observed, membership));
     // What is ill is treated before anything is made larger or smaller, and both before what can wait.
-    let next = treat_the_unwell(observed, membership)
-        .unwrap_or_else(|| next_membership_change(observed, membership))
+    let next = treat_the_unwell(observed, membership, || next_membership_change(observed, membership))
         .or_else(|| next_maintenance(observed, membership));
     steps.extend(next.steps);
     Plan { steps, waiting: next.waiting }

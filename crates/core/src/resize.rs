@@ -80,7 +80,9 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
 pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
     let name = observed.place.member_name(ordinal);
     let voters = membership.voters().count();
-    let others = membership.voters().filter(|voter| voter.id != leaving.id && observed.is_healthy(voter));
+    // Who is about to stop can't be counted on any more.
+    let stops = |voter: &Member| voter.ordinal.and_then(|it| observed.pods.get(&it)).is_some_and(|pod| pod.deleting);
+    let others = membership.voters().filter(|it| it.id != leaving.id && observed.is_healthy(it) && !stops(it));
     // Those whose data is wrong still make a quorum, but they don't outvote anybody about whose data is.
     let fit: Vec<&Member> =
         others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();

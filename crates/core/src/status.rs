@@ -43,6 +43,14 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
     if healthy > 0 && is_out_of_space(observed) {
         return Statement::no("Available", "NoSpace", out_of_space(observed));
     }
+    let corrupt = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
+    if healthy > 0 && corrupt {
+        let message = format!(
+            "etcd refuses writes because it found that members' data differs: {}",
+            problems(observed).join("; ")
+        );
+        return Statement::no("Available", "Corrupt", message);
+    }
     if healthy > 0 {
         let all = observed.membership.iter().flat_map(Membership::voters).count();
         return Statement::yes("Available", "QuorumAnswers", format!("{healthy} of {all} voting members answer"));
@@ -127,13 +135,13 @@ fn out_of_space(observed: &Observed) -> String {
     };
     let sizes: Vec<String> = observed.answers.iter().filter_map(size_of).collect();
     let help = if observed.defragments {
-        "compact the history (etcdctl compact); the space is freed and writes are allowed again by themselves"
+        "compact the history (etcdctl compact); while all members are healthy, the rest is done by itself"
     } else {
         "compact the history, defragment the members and disarm the alarm (etcdctl compact, defrag, alarm disarm)"
     };
     format!(
-        "etcd refuses writes because a database has reached its quota of {}: {}. Raise spec.etcd.quotaBackendBytes, delete \
-         what is not needed, or {help}",
+        "etcd refuses writes because a database has reached its quota of {}: {}. Delete what is not needed and \
+         {help}",
         mebibytes(observed.quota),
         sizes.join(", ")
     )
@@ -197,10 +205,41 @@ fn problems(observed: &Observed) -> Vec<String> {
             observed.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
         }
     };
-    let blames_nobody = Alarm { member_id: 0, kind: AlarmKind::Corrupt };
-    let strife = observed.alarms.contains(&blames_nobody);
-    let strife = strife.then(|| "etcd found that members' data differs, but not whose is wrong".to_owned());
-    ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal)).chain(strife).collect()
+    let known = ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal));
+    known.chain(being_replaced(observed)).chain(foreign_and_silent(observed)).chain(blamed(observed)).collect()
+}
+
+/// The members that were given up and have no successor yet.
+fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
+    let given_up = observed.peers.iter().filter(|(ordinal, peer)| {
+        let missing = observed.membership.is_some() && observed.member(**ordinal).is_none();
+        missing && **ordinal < observed.replicas && peer.replacement.is_some()
+    });
+    given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.place.member_name(*ordinal)))
+}
+
+/// Voters that somebody else added can't be asked how they are; that they count is worth a word.
+fn foreign_and_silent(observed: &Observed) -> impl Iterator<Item = String> {
+    let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
+    voters.map(|voter| format!("{} was added by somebody else, and is not known to be healthy", format_id(voter.id)))
+}
+
+/// What etcd says about wrong data and no majority confirms.
+fn blamed(observed: &Observed) -> impl Iterator<Item = String> {
+    let unconfirmed = observed
+        .alarms
+        .iter()
+        .filter(|it| it.kind == AlarmKind::Corrupt && !observed.differing.contains(&it.member_id));
+    unconfirmed.map(|alarm| {
+        let member = observed.membership.iter().flat_map(|it| &it.members).find(|it| it.id == alarm.member_id);
+        match member {
+            Some(member) => format!(
+                "etcd finds {}'s data wrong, but no majority of the members agrees; compare them before you remove one",
+                observed.name_of(member)
+            ),
+            None => "etcd found that members' data differs, but not whose is wrong".to_owned(),
+        }
+    })
 }
 
 fn problem_of(observed: &Observed, ordinal: u32) -> String {
@@ -219,6 +258,9 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
         (None, _) => format!("{name} has no pod"),
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
+        (Some(pod), Some(Err(why))) if pod.ready => {
+            format!("{name} does not answer the operator ({why}), although its node finds it well")
+        }
         (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),
         (Some(_), Some(Ok(_))) => format!("{name} answers, but not a read that needs a quorum"),
         (Some(_), None) => format!("{name}'s pod has not started yet"),

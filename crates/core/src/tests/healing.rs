@@ -1,7 +1,9 @@
 //! Members that are not well are helped: one at a time, never at the cost of the others, and never in a loop.
 
 use super::support::*;
-use crate::observed::{Alarm, AlarmKind, Claim, Node, Observed, Pod, Problem, ProblemKind, Replacement};
+use crate::observed::{
+    Alarm, AlarmKind, Claim, Defragmentation, Node, Observed, Pod, Problem, ProblemKind, Replacement,
+};
 use crate::plan::{Plan, Step, plan};
 
 fn replacement(ordinal: u32, count: u32, why: &str) -> Replacement {
@@ -22,10 +24,16 @@ fn lose_data(observed: &mut Observed, ordinal: u32) {
     pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
+fn unwell_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+    let id = identity_of(ordinal).member_id;
+    observed.unwell_since.insert(id, NOW - seconds);
+    observed.seen_unwell_since.insert(id, NOW - seconds);
+}
+
 /// The member has not answered for so many seconds.
 fn fall_silent_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     observed.fall_silent(ordinal);
-    observed.unwell_since.insert(identity_of(ordinal).member_id, NOW - seconds);
+    unwell_for(observed, ordinal, seconds);
     observed.pods.get_mut(&ordinal).unwrap().created = NOW - 86400;
 }
 
@@ -130,7 +138,7 @@ fn a_node_that_is_down_is_waited_for() {
 fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 1000);
-    observed.unwell_since.insert(identity_of(1).member_id, NOW - 10);
+    unwell_for(&mut observed, 1, 10);
     assert_eq!(steps_of(&observed), []);
     node_down_for(&mut observed, 1, 1000);
     observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
@@ -236,10 +244,87 @@ fn a_corrupt_member_hands_over_and_is_replaced() {
 #[test]
 fn corrupt_members_are_not_counted_on() {
     let mut observed = cluster_of(3);
-    for ordinal in [1, 2] {
-        observed.alarms.insert(Alarm { member_id: identity_of(ordinal).member_id, kind: AlarmKind::Corrupt });
-    }
+    observed.differing = [1, 2].map(|ordinal| identity_of(ordinal).member_id).into();
     assert_eq!(awaited(&plan(&observed)), "QuorumAtRisk");
+}
+
+#[test]
+fn an_alarm_alone_is_no_proof() {
+    let mut observed = cluster_of(3);
+    observed.alarms.insert(Alarm { member_id: identity_of(1).member_id, kind: AlarmKind::Corrupt });
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn what_was_only_reported_does_not_count_against_a_member() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 10_000);
+    observed.seen_unwell_since.clear();
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn who_is_well_for_its_node_is_left_alone() {
+    let mut observed = cluster_of(3);
+    fall_silent_for(&mut observed, 1, 10_000);
+    observed.pods.get_mut(&1).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), []);
+    // One that answers, but can't read, is not well whatever its node says.
+    observed.answer(1);
+    observed.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false;
+    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
+    let mut observed = cluster_of(3);
+    fall_silent_for(&mut observed, 1, 400);
+    let pod = observed.pods.get_mut(&1).unwrap();
+    (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
+    assert_eq!(steps_of(&observed), []);
+    observed.pods.get_mut(&1).unwrap().deleting_since = Some(NOW - 300);
+    assert_eq!(steps_of(&observed), removal(1, "its pod does not stop"));
+    observed.leave_etcd(1);
+    observed.claims.remove(&1);
+    assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_pod_that_has_not_begun_gets_more_time() {
+    let mut observed = cluster_of(3);
+    fall_silent_for(&mut observed, 1, 899);
+    observed.pods.get_mut(&1).unwrap().began = false;
+    assert_eq!(steps_of(&observed), []);
+    unwell_for(&mut observed, 1, 900);
+    assert_eq!(steps_of(&observed), removal(1, "its pod does not start"));
+}
+
+#[test]
+fn a_member_that_is_being_defragmented_is_not_hung() {
+    let mut observed = cluster_of(3);
+    fall_silent_for(&mut observed, 1, 200);
+    observed.peers.get_mut(&1).unwrap().defragmented = Some(Defragmentation { at: NOW - 200, compacted: None });
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn one_that_must_wait_does_not_keep_others_from_being_helped() {
+    let mut observed = cluster_of(5);
+    for ordinal in [0, 3] {
+        lose_data(&mut observed, ordinal);
+    }
+    observed.lead(1);
+    let recently = Replacement { member_id: 7, at: NOW - 5, count: 1, why: String::new() };
+    observed.peers.get_mut(&0).unwrap().replacement = Some(recently);
+    assert_eq!(steps_of(&observed), removal(3, "refused: its data is gone"));
+}
+
+#[test]
+fn whoever_is_a_member_keeps_its_volume_whatever_it_is_called() {
+    let mut observed = cluster_of(3);
+    observed.member_mut(1).ordinal = None;
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|it| matches!(it, Step::DeleteClaim { .. } | Step::DeletePod { .. })), "{steps:?}");
 }
 
 #[test]

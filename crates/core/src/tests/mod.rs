@@ -11,4 +11,4 @@ mod shrinking;
 mod simulation;
 mod status;
 mod status_of_the_unwell;
-mod support;
+pub mod support;

@@ -125,6 +125,8 @@ fn nodes_and_wrong_data_are_named_as_the_cause() {
     observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
     observed.differing.insert(identity_of(2).member_id);
     observed.alarms.insert(Alarm { member_id: 0, kind: AlarmKind::Corrupt });
+    let status = report_after(&observed, &EtcdClusterStatus::default());
+    assert_eq!(said(&status, "Available").1, "Corrupt", "etcd writes nothing");
     let message = said(&report_after(&observed, &EtcdClusterStatus::default()), "Degraded").2;
     let expected = "c-1 does not answer, and its node is down; c-2's data differs from that of the other members; \
                     etcd found that members' data differs, but not whose is wrong";

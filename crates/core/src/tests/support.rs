@@ -56,6 +56,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         membership: None,
         hearsay: None,
         unwell_since: BTreeMap::new(),
+        seen_unwell_since: BTreeMap::new(),
         alarms: Default::default(),
         compacted: None,
         differing: Default::default(),
@@ -96,7 +97,13 @@ impl Observed {
         }
         self.pods.insert(
             ordinal,
-            Pod { told: Some(kept(ordinal)), serves_clients: true, node: Some(Node::default()), ..Pod::default() },
+            Pod {
+                told: Some(kept(ordinal)),
+                serves_clients: true,
+                node: Some(Node::default()),
+                began: true,
+                ..Pod::default()
+            },
         );
         self.join_etcd(ordinal);
         self.member_mut(ordinal).started = true;

@@ -10,18 +10,16 @@ use etcd_operator_core::plan::{Start, Step, is_confirmed};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::compare::Comparisons;
-use super::events::Events;
 use super::observe::{Comparing, World, observe};
+use super::reconcile::Context;
 use super::report;
 use super::seen::Seen;
 use crate::objects::annotations::{ROLE, of_identity, of_told, read_birth, read_identity, role};
-use crate::objects::pod::Settings;
 use crate::objects::{claim, member_labels, peer, pod};
 use crate::words::describe;
 
@@ -43,26 +41,16 @@ pub enum Error {
 
 /// Everything that steps are carried out with.
 pub struct Actor<'a> {
-    pub client: &'a Client,
+    pub context: &'a Context,
     pub cluster: &'a EtcdCluster,
     pub world: &'a World,
-    pub settings: &'a Settings,
-    pub events: &'a Events,
-    pub comparisons: &'a Comparisons,
     /// EtcdPeers made by earlier steps of the same plan, which the cache doesn't know yet.
     made: BTreeMap<u32, Arc<EtcdPeer>>,
 }
 
 impl<'a> Actor<'a> {
-    pub fn new(
-        client: &'a Client,
-        cluster: &'a EtcdCluster,
-        world: &'a World,
-        settings: &'a Settings,
-        events: &'a Events,
-        comparisons: &'a Comparisons,
-    ) -> Self {
-        Actor { client, cluster, world, settings, events, comparisons, made: BTreeMap::new() }
+    pub fn new(context: &'a Context, cluster: &'a EtcdCluster, world: &'a World) -> Self {
+        Actor { context, cluster, world, made: BTreeMap::new() }
     }
 
     pub async fn carry_out(&mut self, step: &Step) -> Result<(), Error> {
@@ -126,12 +114,12 @@ impl<'a> Actor<'a> {
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.client.clone(), &self.world.observed.place.namespace)
+        Api::namespaced(self.context.client.clone(), &self.world.observed.place.namespace)
     }
 
     pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
         tracing::info!(cluster = %self.cluster.name_any(), reason, note);
-        self.events.done(self.cluster, reason, about, note).await;
+        self.context.events.done(self.cluster, reason, about, note).await;
         Ok(())
     }
 
@@ -140,7 +128,7 @@ impl<'a> Actor<'a> {
     async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
         let mut status = self.cluster.status.clone().unwrap_or_default();
         change(&mut status);
-        let written = report::write_status(self.client, self.cluster, &status).await;
+        let written = report::write_status(&self.context.client, self.cluster, &status).await;
         match written.map_err(|error| api_error("recording in the status", error))? {
             report::Written::Yes => Ok(()),
             report::Written::Outdated => Err(Error::OutOfDate("the EtcdCluster has changed".into())),
@@ -224,7 +212,7 @@ impl<'a> Actor<'a> {
         }
         let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
-        let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, self.settings);
+        let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, &self.context.settings);
         if self.create::<Pod>(pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
@@ -272,13 +260,14 @@ impl<'a> Actor<'a> {
         let mut ordinals = self.world.seen.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
         ordinals.extend(0..observed.replicas);
-        let seen = Seen::live(self.client, &observed.place, &ordinals).await?;
+        let seen = Seen::live(&self.context.client, &observed.place, &ordinals).await?;
         let corrupt = |id: &u64| observed.differing.contains(id);
         let comparing = match step {
             Step::RemoveMember { member_id, .. } if corrupt(member_id) => Comparing::Now,
             _ => Comparing::WhenDue,
         };
-        let live = observe(&cluster, observed.place.clone(), seen, self.comparisons, comparing).await;
+        let mut live = observe(&cluster, observed.place.clone(), seen, &self.context.comparisons, comparing).await;
+        self.context.vigils.keep(&mut live.observed);
         if is_confirmed(step, &live.observed) {
             return Ok(());
         }

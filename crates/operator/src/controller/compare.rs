@@ -14,6 +14,8 @@ use tracing::{debug, warn};
 
 /// How long hashing a database of the largest size may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon data is compared if etcd itself says that some of it is wrong.
+const SOON: Duration = Duration::from_secs(30);
 /// Larger databases are not compared, in bytes.
 const LARGEST: u64 = 512 << 20;
 
@@ -33,32 +35,44 @@ pub struct Asked<'a> {
 }
 
 impl Comparisons {
-    /// The members that differ from the majority, by ID: as of now if a comparison is due, else as of the last one.
+    /// The members that differ from the majority, by ID: as of now if a comparison is due, else as of the last one. If etcd
+    /// itself accuses somebody, it is due soon, however large the databases are.
     pub async fn differing(
         &self,
         (namespace, cluster): (&str, &str),
         voters: &[Asked<'_>],
         every: Option<Duration>,
+        accused: bool,
     ) -> BTreeSet<u64> {
-        let key = (namespace.to_owned(), cluster.to_owned());
+        let every = if accused { Some(every.map_or(SOON, |every| every.min(SOON))) } else { every };
         let Some(every) = every else { return BTreeSet::new() };
-        let (elapsed, last) = self.last(&key, every);
-        let is_cheap = voters.iter().all(|voter| voter.status.db_size <= LARGEST);
+        let (elapsed, last) = self.last(&(namespace.to_owned(), cluster.to_owned()), every);
+        let is_cheap = accused || voters.iter().all(|voter| voter.status.db_size <= LARGEST);
         if elapsed < every || voters.len() < 2 || !is_cheap {
             return last;
         }
-        let differing = match hashes_of(voters).await {
-            Ok(hashes) => who_differs(&hashes),
-            // A member may be behind, or just have compacted. The next look tries again.
-            Err(error) => {
-                debug!(%error, "the members' data could not be compared");
-                return last;
-            }
-        };
-        if !differing.is_empty() {
+        // A comparison that fails is not repeated at every look: it may have been too much already.
+        self.compare((namespace, cluster), voters).await.unwrap_or(last)
+    }
+
+    /// The members that differ at this moment. Nobody, if that can't be told.
+    pub async fn differing_now(&self, cluster: (&str, &str), voters: &[Asked<'_>]) -> BTreeSet<u64> {
+        self.compare(cluster, voters).await.unwrap_or_default()
+    }
+
+    async fn compare(&self, (namespace, cluster): (&str, &str), voters: &[Asked<'_>]) -> Option<BTreeSet<u64>> {
+        let outcome = hashes_of(voters).await;
+        // A member may be behind, or just have compacted.
+        let failed = |error: &Error| debug!(%error, "the members' data could not be compared");
+        let differing = outcome.inspect_err(failed).ok().map(|hashes| who_differs(&hashes));
+        if differing.as_ref().is_some_and(|differing| !differing.is_empty()) {
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
-        self.all().insert(key, Compared { at: Instant::now(), differing: differing.clone() });
+        let mut all = self.all();
+        let known = all.entry((namespace.to_owned(), cluster.to_owned()));
+        let compared = known.or_insert(Compared { at: Instant::now(), differing: BTreeSet::new() });
+        compared.at = Instant::now();
+        compared.differing = differing.clone().unwrap_or_else(|| compared.differing.clone());
         differing
     }
 

@@ -3,7 +3,7 @@
 //! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
 //! (with `membership` and `maintain` for what is done in etcd itself), `report`, and come back later. `watch` and `caches`
 //! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
-//! members' data; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
+//! members' data; `vigils` remembers earlier looks; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
 mod ask;
@@ -21,6 +21,7 @@ mod reconcile;
 mod report;
 mod scope;
 mod seen;
+mod vigils;
 mod watch;
 
 use std::convert::Infallible;
@@ -49,6 +50,7 @@ use ensure::Applied;
 use events::Events;
 use reconcile::{Context, reconcile, retry};
 pub use scope::Scope;
+use vigils::Vigils;
 use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
 
 /// How many clusters are worked on at the same time.
@@ -126,6 +128,7 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'stati
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
         comparisons: Comparisons::default(),
+        vigils: Vigils::default(),
     });
     let shutdown = work.shutdown.clone();
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
@@ -159,6 +162,7 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         context.metrics.forget_members(namespace, &cluster.name);
         context.applied.forget(namespace, &cluster.name);
         context.comparisons.forget(namespace, &cluster.name);
+        context.vigils.forget(namespace, &cluster.name);
     }
 }
 

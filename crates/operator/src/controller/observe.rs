@@ -7,15 +7,16 @@ use std::time::Duration;
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
 use etcd_operator_core::names::Place;
 use etcd_operator_core::observed::{
-    Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod, Replacement,
+    AlarmKind, Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod, Replacement,
 };
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
 use super::ask::{Endpoints, ask_members};
 use super::compare::{self, Comparisons};
-use super::seen::{Seen, node_of_claim, node_of_pod};
+use super::seen::{Seen, node_of_pod};
 use super::{node, pod_problem};
 use crate::objects::annotations::{PAUSED, ROLE, VOTER, read_birth, read_identity, read_told};
 
@@ -57,7 +58,8 @@ pub async fn observe(
         now: jiff::Timestamp::now().as_second(),
         replace_after: cluster.spec.replace_after().map(seconds),
         defragments: cluster.spec.defragments(),
-        quota: cluster.spec.quota(),
+        // That of the members as they were made: what the spec asks for now may not have reached them.
+        quota: seen.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
         birth: status.birth.as_ref().map(|birth| Birth {
             token: birth.token.clone(),
             size: u32::try_from(birth.size).unwrap_or_default().min(MOST_MEMBERS),
@@ -67,23 +69,28 @@ pub async fn observe(
         outdated: seen.peers.iter().filter(|(_, peer)| is_outdated(peer, cluster)).map(|(it, _)| *it).collect(),
         peers: seen.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
         pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &seen))).collect(),
-        claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, &uid, &seen))).collect(),
+        claims: seen
+            .claims
+            .iter()
+            .map(|(ordinal, claim)| (*ordinal, see_claim(*ordinal, claim, &uid, &seen)))
+            .collect(),
         answers: asked.answers,
         membership: asked.membership,
         hearsay: asked.hearsay,
         unwell_since: unwell_since(&status),
+        seen_unwell_since: BTreeMap::new(),
         alarms: asked.alarms,
         compacted: asked.compacted,
         differing: BTreeSet::new(),
         place,
     };
-    let every = match comparing {
-        Comparing::WhenDue => cluster.spec.compare_every(),
-        Comparing::Now => Some(Duration::ZERO),
-    };
     let voters = voters_to_compare(&observed, &endpoints, &asked.statuses);
     let key = (observed.place.namespace.as_str(), observed.place.cluster.as_str());
-    observed.differing = comparisons.differing(key, &voters, every).await;
+    let accused = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
+    observed.differing = match comparing {
+        Comparing::Now => comparisons.differing_now(key, &voters).await,
+        Comparing::WhenDue => comparisons.differing(key, &voters, cluster.spec.compare_every(), accused).await,
+    };
     World { observed, endpoints, seen }
 }
 
@@ -142,6 +149,11 @@ fn endpoint(pod: &Pod) -> Option<String> {
     Some(if address.contains(':') { format!("http://[{address}]:2379") } else { format!("http://{address}:2379") })
 }
 
+fn has_begun(container: &ContainerStatus) -> bool {
+    let state = container.state.as_ref();
+    container.restart_count > 0 || state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+}
+
 fn is_running(container: &ContainerStatus) -> bool {
     container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
@@ -179,22 +191,33 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
 fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
     let is_peer = |uid: &str| seen.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let status = pod.status.as_ref();
+    let containers =
+        status.iter().flat_map(|it| it.init_container_statuses.iter().chain(&it.container_statuses)).flatten();
+    let mut containers = containers.into_iter();
+    let conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
     SeenPod {
         deleting: is_going(pod, is_peer),
         finished: phase == "Failed" || phase == "Succeeded",
         told: read_told(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
         created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
+        deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0.as_second()),
+        began: containers.any(has_begun),
+        ready: conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         node: node_of_pod(pod).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
         problem: pod_problem::problem_of(pod),
     }
 }
 
-fn see_claim(claim: &PersistentVolumeClaim, cluster: &Option<String>, seen: &Seen) -> Claim {
+fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &Option<String>, seen: &Seen) -> Claim {
+    let node = seen.bound_to.get(&ordinal);
+    // Other owners than EtcdClusters are not the operator's business.
+    let is_going_with = |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.as_ref();
     Claim {
-        deleting: is_going(claim, |uid| Some(uid) == cluster.as_deref()),
+        deleting: claim.metadata.deletion_timestamp.is_some() || claim.owner_references().iter().any(is_going_with),
         birth: read_birth(claim.annotations()),
         identity: read_identity(claim.annotations()),
-        node: node_of_claim(claim).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
+        node: node.map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
     }
 }

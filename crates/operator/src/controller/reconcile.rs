@@ -1,5 +1,6 @@
 //! One reconcile: the way from an object that may have changed to a world that fits it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ use super::events::Events;
 use super::observe::{Comparing, World, observe};
 use super::report;
 use super::seen::Seen;
+use super::vigils::Vigils;
 use super::watch::{CacheClosed, Cluster};
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
@@ -33,6 +35,7 @@ use crate::words::describe;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// When to look again. What Kubernetes announces is noticed at once; these are for what only etcd knows.
 const WHILE_CHANGING: Duration = Duration::from_millis(500);
+const AFTER_SURPRISE: Duration = Duration::from_secs(1);
 const WHILE_UNHEALTHY: Duration = Duration::from_secs(3);
 const WHILE_HEALTHY: Duration = Duration::from_secs(10);
 
@@ -49,6 +52,7 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
     pub comparisons: Comparisons,
+    pub vigils: Vigils,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -101,8 +105,9 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         namespace: cluster.namespace().unwrap_or_default(),
         domain: context.domain.clone(),
     };
-    let seen = Seen::in_caches(&context.caches, &place);
-    let world = observe(cluster, place, seen, &context.comparisons, Comparing::WhenDue).await;
+    let seen = Seen::in_caches(&context.client, &context.caches, &place).await?;
+    let mut world = observe(cluster, place, seen, &context.comparisons, Comparing::WhenDue).await;
+    context.vigils.keep(&mut world.observed);
     if world.observed.deleting {
         return Ok(Action::await_change());
     }
@@ -122,7 +127,10 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
     let acted = carry_out(&plan, cluster, &world, context).await;
     report(&plan, &world, cluster, context).await?;
     match ensured.and(acted) {
-        Err(act::Error::OutOfDate(why)) => debug!(why, "the plan was out of date"),
+        Err(act::Error::OutOfDate(why)) => {
+            debug!(why, "the plan was out of date");
+            return Ok(Action::requeue(AFTER_SURPRISE));
+        }
         Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdRefuses", why).await,
         Err(error) => {
             context.events.failed(cluster, "Failed", error.to_string()).await;
@@ -133,13 +141,26 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
     Ok(Action::requeue(when_to_look_again(&plan, &world)))
 }
 
+/// Takes the steps of a plan. What fails for one member is no reason to leave the others alone, so only the later steps
+/// for the same member are left out; the first failure is told.
 async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &Context) -> Result<(), act::Error> {
-    let mut actor =
-        Actor::new(&context.client, cluster, world, &context.settings, &context.events, &context.comparisons);
+    let mut actor = Actor::new(context, cluster, world);
+    let mut failed = BTreeSet::new();
+    let mut outcome = Ok(());
     for step in &plan.steps {
-        actor.carry_out(step).await?;
+        let ordinal = step.ordinal();
+        if ordinal.is_some_and(|ordinal| failed.contains(&ordinal)) {
+            continue;
+        }
+        if let Err(error) = actor.carry_out(step).await {
+            outcome = outcome.and(Err(error));
+            match ordinal {
+                Some(ordinal) => drop(failed.insert(ordinal)),
+                None => break,
+            }
+        }
     }
-    Ok(())
+    outcome
 }
 
 /// Says in an event what is waited for, once when it begins.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use etcd_operator_api::{EtcdPeer, labels};
 use etcd_operator_core::names::Place;
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -16,30 +16,34 @@ use serde::de::DeserializeOwned;
 use super::act::{Error, api_error};
 use super::caches::{Caches, of_members};
 
-/// On claims: the node that the scheduler chose when the volume was to be made.
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// The label by which local volumes name their node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 pub struct Seen {
     pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
     pub pods: BTreeMap<u32, Arc<Pod>>,
     pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
-    /// The nodes of the pods and the claims, by name, as far as there are such nodes.
+    /// The names of the nodes that the volumes of members are bound to. Looked at only if no node takes their pods.
+    pub bound_to: BTreeMap<u32, String>,
+    /// The nodes of the pods and the volumes, by name, as far as there are such nodes.
     pub nodes: BTreeMap<String, Arc<Node>>,
 }
 
 impl Seen {
-    pub fn in_caches(caches: &Caches, place: &Place) -> Self {
+    pub async fn in_caches(client: &Client, caches: &Caches, place: &Place) -> Result<Self, Error> {
         let peers = of_members(&caches.peers, place).into_iter();
         let understood = peers.filter_map(|(ordinal, peer)| Some((ordinal, Arc::new(peer.0.as_ref().ok()?.clone()))));
         let mut seen = Seen {
             peers: understood.collect(),
             pods: of_members(&caches.pods, place),
             claims: of_members(&caches.claims, place),
+            bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),
         };
+        seen.bound_to = seen.find_bound_volumes(client).await?;
         let node = |name: String| Some((name.clone(), caches.nodes.objects.get(&ObjectRef::new(&name))?));
         seen.nodes = seen.node_names().into_iter().filter_map(node).collect();
-        seen
+        Ok(seen)
     }
 
     /// Reads everything past the caches. By name, because what lost its labels is there nevertheless.
@@ -49,7 +53,8 @@ impl Seen {
             members::<Pod>(client, place, ordinals),
             members::<PersistentVolumeClaim>(client, place, ordinals)
         )?;
-        let mut seen = Seen { peers, pods, claims, nodes: BTreeMap::new() };
+        let mut seen = Seen { peers, pods, claims, bound_to: BTreeMap::new(), nodes: BTreeMap::new() };
+        seen.bound_to = seen.find_bound_volumes(client).await?;
         let nodes: Api<Node> = Api::all(client.clone());
         let node = async |name: String| {
             let found = nodes.get_opt(&name).await;
@@ -60,14 +65,28 @@ impl Seen {
         Ok(seen)
     }
 
+    /// The volumes of pods that have no node, as far as they are bound to one. That is rare, so they are read when needed.
+    async fn find_bound_volumes(&self, client: &Client) -> Result<BTreeMap<u32, String>, Error> {
+        let volumes: Api<PersistentVolume> = Api::all(client.clone());
+        let homeless = self.pods.iter().filter(|(_, pod)| node_of_pod(pod).is_none()).map(|(ordinal, _)| ordinal);
+        let mut bound_to = BTreeMap::new();
+        for (ordinal, claim) in homeless.filter_map(|ordinal| Some((ordinal, self.claims.get(ordinal)?))) {
+            let Some(name) = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()) else { continue };
+            let volume = volumes.get_opt(name).await;
+            let volume = volume.map_err(|error| api_error(format!("reading the volume {name}"), error))?;
+            bound_to.extend(volume.as_ref().and_then(home_of).map(|node| (*ordinal, node)));
+        }
+        Ok(bound_to)
+    }
+
     /// Every ordinal that something is known of.
     pub fn ordinals(&self) -> BTreeSet<u32> {
         self.peers.keys().chain(self.pods.keys()).chain(self.claims.keys()).copied().collect()
     }
 
     fn node_names(&self) -> BTreeSet<String> {
-        let of_pods = self.pods.values().filter_map(|pod| node_of_pod(pod));
-        of_pods.chain(self.claims.values().filter_map(|claim| node_of_claim(claim))).map(str::to_owned).collect()
+        let of_pods = self.pods.values().filter_map(|pod| node_of_pod(pod)).map(str::to_owned);
+        of_pods.chain(self.bound_to.values().cloned()).collect()
     }
 }
 
@@ -75,8 +94,16 @@ pub fn node_of_pod(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-pub fn node_of_claim(claim: &PersistentVolumeClaim) -> Option<&str> {
-    claim.annotations().get(SELECTED_NODE).map(String::as_str)
+/// The one node on which a volume can be used. `None` if it can be used on several.
+fn home_of(volume: &PersistentVolume) -> Option<String> {
+    let required = volume.spec.as_ref()?.node_affinity.as_ref()?.required.as_ref()?;
+    let [term] = &required.node_selector_terms[..] else { return None };
+    let expressions = term.match_expressions.iter().flatten();
+    let mut hosts = expressions.filter(|it| it.key == HOSTNAME && it.operator == "In").flat_map(|it| &it.values);
+    match hosts.next().map(Vec::as_slice) {
+        Some([host]) => Some(host.clone()),
+        _ => None,
+    }
 }
 
 /// The objects of one kind with the names of members. What somebody else gave such a name is not the cluster's.
@@ -97,4 +124,28 @@ where
         label.is_none_or(|cluster| *cluster == place.cluster)
     };
     Ok(found.into_iter().flatten().filter(|(_, object)| is_ours(object)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn home(terms: Value) -> Option<String> {
+        let spec = json!({"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}});
+        home_of(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap())
+    }
+
+    #[test]
+    fn only_a_volume_of_one_node_is_bound_to_it() {
+        let on = |values: Value| json!({"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": values}]});
+        let zone =
+            json!({"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]});
+        assert_eq!(home(json!([on(json!(["node1"]))])).as_deref(), Some("node1"));
+        assert_eq!(home(json!([on(json!(["node1", "node2"]))])), None);
+        assert_eq!(home(json!([on(json!(["node1"])), on(json!(["node2"]))])), None);
+        assert_eq!(home(json!([zone])), None);
+        assert_eq!(home_of(&PersistentVolume::default()), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! What may happen, and the dice that decide what happens next.
 
 use super::operator::Operator;
-use super::world::{Broken, Storage, World};
+use super::world::{Broken, Process, Storage, World};
 
 /// One thing that happens. The numbers before the names in `next` are how often it does.
 #[derive(Clone, Copy, Debug)]
@@ -146,10 +146,15 @@ fn take_out_of_service(world: &mut World, number: usize) {
 
 fn strike_process(world: &mut World, ordinal: u32, event: Event) {
     let Some(position) = world.processes.iter().position(|process| process.ordinal == ordinal) else { return };
-    world.note(|| format!("c-{ordinal}: {event:?}"));
+    let for_good = world.random.percent(15);
+    world.note(|| {
+        format!("c-{ordinal}: {event:?}{}", if for_good && matches!(event, Event::Hang) { " for good" } else { "" })
+    });
+    let process = &mut world.processes[position];
     match event {
-        Event::Hang => world.processes[position].hung = true,
-        Event::WakeUp => world.processes[position].hung = false,
+        Event::Hang => (process.hung, process.unkillable) = (true, process.unkillable || for_good),
+        _ if process.unkillable => {}
+        Event::WakeUp => process.hung = false,
         _ => drop(world.processes.swap_remove(position)),
     }
 }
@@ -157,11 +162,7 @@ fn strike_process(world: &mut World, ordinal: u32, event: Event) {
 fn delete(world: &mut World, ordinal: u32, event: Event) {
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
-        Event::DeletePod => {
-            if let Some(pod) = world.api.pods.get_mut(&ordinal) {
-                pod.deleting = true;
-            }
-        }
+        Event::DeletePod => world.delete_pod(ordinal),
         Event::DeleteClaim => {
             if let Some(claim) = world.api.claims.get_mut(&ordinal) {
                 claim.claim.deleting = true;
@@ -169,10 +170,8 @@ fn delete(world: &mut World, ordinal: u32, event: Event) {
         }
         // What it owns goes with it.
         _ => {
-            if world.api.peers.remove(&ordinal).is_some()
-                && let Some(pod) = world.api.pods.get_mut(&ordinal)
-            {
-                pod.deleting = true;
+            if world.api.peers.remove(&ordinal).is_some() {
+                world.delete_pod(ordinal);
             }
         }
     }
@@ -219,7 +218,8 @@ fn elect(world: &mut World, ordinal: u32) {
 
 /// The EtcdCluster is deleted with everything that it owns, and created again when that is gone: the claims are left.
 fn recreate(world: &mut World) {
-    let stuck = world.processes.iter().any(|process| !world.machines[process.machine].is_reachable());
+    let is_stuck = |process: &Process| process.unkillable || !world.machines[process.machine].is_reachable();
+    let stuck = world.processes.iter().any(is_stuck);
     if world.storage == Storage::Ephemeral || stuck {
         return;
     }

@@ -34,22 +34,24 @@ impl World {
     fn stop_pods(&mut self) {
         self.processes.retain(|process| self.machines[process.machine].on);
         let hears = |node: Option<usize>| node.is_none_or(|node| self.machines[node].is_reachable());
-        let stopped: Vec<u32> =
-            self.api.pods.iter().filter(|(_, pod)| pod.deleting && hears(pod.node)).map(|(it, _)| *it).collect();
+        let sticks =
+            |pod: &PodObject| self.processes.iter().any(|process| process.pod == pod.uid && process.unkillable);
+        let stops = |pod: &PodObject| pod.deleting && hears(pod.node) && !sticks(pod);
+        let stopped: Vec<u32> = self.api.pods.iter().filter(|(_, pod)| stops(pod)).map(|(it, _)| *it).collect();
         for ordinal in stopped {
             self.note(|| format!("kubelet: c-{ordinal}'s pod has stopped"));
             self.remove_pod(ordinal);
         }
         let known: Vec<u64> = self.api.pods.values().map(|pod| pod.uid).collect();
         let machines = &self.machines;
-        self.processes.retain(|it| known.contains(&it.pod) || !machines[it.machine].is_reachable());
+        self.processes.retain(|it| known.contains(&it.pod) || it.unkillable || !machines[it.machine].is_reachable());
     }
 
     /// Takes a pod out of the API server. Its process goes only if its machine hears of it.
     pub fn remove_pod(&mut self, ordinal: u32) {
         let Some(pod) = self.api.pods.remove(&ordinal) else { return };
         let machines = &self.machines;
-        self.processes.retain(|it| it.pod != pod.uid || !machines[it.machine].is_reachable());
+        self.processes.retain(|it| it.pod != pod.uid || it.unkillable || !machines[it.machine].is_reachable());
         if let Some(disk) = pod.own_disk {
             self.disks[disk].data = None;
         }
@@ -154,7 +156,7 @@ impl World {
             self.note(|| format!("kubelet: c-{ordinal} does not start: {}", problem.message));
         }
         if let Some(pod) = self.api.pods.get_mut(&ordinal) {
-            pod.problem = problem;
+            (pod.problem, pod.began) = (problem, true);
         }
         Ok(())
     }
@@ -180,7 +182,16 @@ impl World {
         self.note(|| format!("kubelet: c-{ordinal} runs as {:x}", data.identity.member_id));
         let machine = pod.node.unwrap_or_default();
         let (identity, index) = (data.identity, data.index);
-        self.processes.push(Process { pod: pod.uid, ordinal, machine, disk, identity, index, hung: false });
+        self.processes.push(Process {
+            pod: pod.uid,
+            ordinal,
+            machine,
+            disk,
+            identity,
+            index,
+            hung: false,
+            unkillable: false,
+        });
         Ok(None)
     }
 

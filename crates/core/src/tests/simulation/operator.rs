@@ -12,11 +12,14 @@ use crate::observed::{Claim, Member, Observed};
 use crate::plan::{Plan, Start, Step, is_confirmed};
 use crate::quorum::quorum;
 use crate::status::status_to_report;
+use crate::vigil::Vigil;
 
 pub struct Operator {
     /// What its caches hold: each kind of object as it was at some time.
     pub cache: Api,
     pub mutant: Option<Mutant>,
+    /// What it remembers of earlier looks, until it crashes.
+    vigil: Vigil,
     work: Option<Work>,
 }
 
@@ -27,6 +30,8 @@ struct Work {
     observed: Observed,
     plan: Plan,
     taken: usize,
+    /// The members for which a step failed.
+    failed: Vec<u32>,
 }
 
 /// Whether a step took effect, or failed as it may fail in real life.
@@ -38,7 +43,7 @@ enum Effect {
 
 impl Operator {
     pub fn new(world: &World, mutant: Option<Mutant>) -> Self {
-        Operator { cache: world.api.clone(), mutant, work: None }
+        Operator { cache: world.api.clone(), mutant, vigil: Vigil::default(), work: None }
     }
 
     pub fn is_working(&self) -> bool {
@@ -46,17 +51,27 @@ impl Operator {
     }
 
     pub fn crash(&mut self, world: &mut World) {
+        self.vigil = Vigil::default();
         if self.work.take().is_some() {
             world.note(|| "the operator crashes".to_owned());
         }
     }
 
     pub fn plan(&self, world: &World) -> Plan {
-        Mutant::plan(self.mutant, &world.observe(&self.cache))
+        Mutant::plan(self.mutant, &self.look(world, &self.cache))
+    }
+
+    /// What it observes through these objects, with what it remembers.
+    fn look(&self, world: &World, seen: &Api) -> Observed {
+        let mut observed = world.observe(seen);
+        self.vigil.clone().keep(&mut observed);
+        observed
     }
 
     pub fn begin(&mut self, world: &mut World) -> Result<(), Broken> {
-        let observed = world.observe(&self.cache);
+        let mut observed = world.observe(&self.cache);
+        self.vigil.keep(&mut observed);
+        world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);
         let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();
         if changes > 1 {
@@ -66,7 +81,7 @@ impl Operator {
             Some(waiting) => format!("the operator plans {} and waits: {}", all_of(&plan.steps), waiting.message),
             None => format!("the operator plans {}", all_of(&plan.steps)),
         });
-        self.work = Some(Work { seen: self.cache.clone(), observed, plan, taken: 0 });
+        self.work = Some(Work { seen: self.cache.clone(), observed, plan, taken: 0, failed: Vec::new() });
         Ok(())
     }
 
@@ -77,14 +92,23 @@ impl Operator {
             report(world, &work);
             return Ok(());
         };
+        work.taken += 1;
+        // What failed for one member is no reason to leave the others alone.
+        if step.ordinal().is_some_and(|ordinal| work.failed.contains(&ordinal)) {
+            self.work = Some(work);
+            return Ok(());
+        }
         let effect = self.carry_out(world, &work.seen, &step)?;
         world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(&step)));
-        work.taken += 1;
-        if effect == Effect::Failed {
-            report(world, &work);
-        } else {
-            self.work = Some(work);
+        match (effect, step.ordinal()) {
+            (Effect::Failed, None) => {
+                report(world, &work);
+                return Ok(());
+            }
+            (Effect::Failed, Some(ordinal)) => work.failed.push(ordinal),
+            (Effect::Done, _) => {}
         }
+        self.work = Some(work);
         Ok(())
     }
 
@@ -100,7 +124,7 @@ impl Operator {
     fn carry_out(&self, world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Broken> {
         if self.mutant != Some(Mutant::TrustsItsCaches)
             && step.needs_a_live_look()
-            && !is_confirmed_by(self.mutant, step, &world.observe(&world.api))
+            && !is_confirmed_by(self.mutant, step, &self.look(world, &world.api))
         {
             return Ok(Effect::Failed);
         }
@@ -135,7 +159,11 @@ impl Operator {
                 (pod.start.told, pod.start.serves_clients) = (*told, *serves_clients);
             }),
             Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
-                on_the_same_pod(world, seen, *ordinal, |pod| pod.deleting = true)
+                let effect = on_the_same_pod(world, seen, *ordinal, |_| {});
+                if effect == Effect::Done {
+                    world.delete_pod(*ordinal);
+                }
+                effect
             }
             Step::FencePod { ordinal, .. } => fence_pod(world, seen, *ordinal)?,
             Step::DeleteClaim { ordinal } => delete_claim(world, seen, *ordinal)?,
@@ -169,6 +197,8 @@ impl Operator {
             created,
             start: start.clone(),
             deleting: false,
+            deleting_since: None,
+            began: false,
             node: None,
             problem: None,
             own_disk: None,
@@ -356,7 +386,8 @@ fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken> {
     let disk = world.disk_of(ordinal).map(|disk| &world.disks[disk]);
     let keeps_its_data = claim.is_none_or(|claim| !claim.claim.deleting)
         && disk.and_then(|disk| disk.data).is_some_and(|data| data.identity.member_id == id && !data.corrupt);
-    let away_for_long = world.api.cluster.unwell_since.get(&id).is_some_and(|since| world.now - since >= REPLACE_AFTER);
+    let away_for_long = world.away_since.get(&id).is_some_and(|since| world.now - since >= REPLACE_AFTER)
+        && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
     let in_the_way = leaving.learner && !etcd.is_up(world, leaving);
     if keeps_its_data && !away_for_long && !out_of_service && !in_the_way {

@@ -46,7 +46,8 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
         let plan = operator.plan(world);
         let observed = world.observe(&world.api);
         let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
-        if plan == Plan::default() && members.all(|member| observed.is_healthy(member)) {
+        let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
+        if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
             // It looks once more, and has nothing to do but to tell.
             operator.reconcile(world)?;
             return check_as_asked_for(world);
@@ -69,11 +70,13 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     is("members", etcd.members.iter().filter_map(|member| member.ordinal).collect())?;
     is("peers", world.api.peers.keys().copied().collect())?;
     is("pods", world.api.pods.keys().copied().collect())?;
-    is("processes", world.processes.iter().map(|process| process.ordinal).collect())?;
+    // What waits for a dead disk stays until its machine is restarted, known to nobody.
+    let alive = || world.processes.iter().filter(|it| !it.unkillable || etcd.member(it.identity.member_id).is_some());
+    is("processes", alive().map(|process| process.ordinal).collect())?;
     if world.storage != Storage::Ephemeral {
         is("claims", world.api.claims.keys().copied().collect())?;
     }
-    if world.processes.iter().any(|process| !etcd.connects(world, process)) {
+    if alive().any(|process| !etcd.connects(world, process)) {
         return Err("at rest, and somebody does not take part".to_owned());
     }
     if !world.differing().is_empty() {
@@ -92,6 +95,10 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
 /// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     let stuck = || format!("it never comes to rest: {plan:?}");
+    // A founder that can't be stopped keeps the others waiting until its machine is restarted.
+    if world.etcd.is_none() && world.processes.iter().any(|process| process.unkillable) {
+        return Ok(());
+    }
     let etcd = world.etcd.as_ref().ok_or_else(stuck)?;
     let keeps = |id: u64| {
         // A claim that is deleted is gone as soon as nobody uses it, and nobody new can.
@@ -100,15 +107,18 @@ fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
         let on_disk = disks.filter_map(|disk| world.disks[disk].data).any(|data| data.identity.member_id == id);
         on_disk || world.processes.iter().any(|process| process.identity.member_id == id)
     };
-    // One that hangs can only be started again at the cost of its data, if that is in its pod.
-    let only_hangs = world.storage == Storage::Ephemeral && world.processes.iter().any(|process| process.hung);
+    // One that hangs can only be started again at the cost of its data, if that is in its pod; or not at all.
+    let in_its_pod = world.storage == Storage::Ephemeral;
+    let only_hangs = world.processes.iter().any(|process| process.unkillable || (process.hung && in_its_pod));
     let left = etcd.voters().filter(|voter| keeps(voter.id)).count();
     if !only_hangs && left >= quorum(etcd.voters().count()) {
         return Err(stuck());
     }
     let (status, reason) = condition(world, "Available");
     // Who belonged to a cluster may never have been noted, or forgotten when it was deleted and created again.
-    let knows_better = etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;
+    let reported: BTreeSet<u64> = world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();
+    let is_noted = etcd.members.iter().map(|member| member.id).collect::<BTreeSet<u64>>() == reported;
+    let knows_better = is_noted && etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;
     if status != "False" || (reason != "QuorumLost" && knows_better) {
         return Err(format!("{left} voters have data, no quorum, and the status says {status}, {reason}"));
     }

@@ -38,6 +38,8 @@ pub struct World {
     pub disks: Vec<Disk>,
     pub processes: Vec<Process>,
     pub etcd: Option<Etcd>,
+    /// Since when each member was found away by every look at which the others had a quorum, by ID.
+    pub away_since: BTreeMap<u64, i64>,
     /// How many objects were ever made: each has a number of its own.
     pub made: u64,
     /// What happened, if anybody wants to read it.
@@ -75,6 +77,8 @@ pub struct PodObject {
     pub created: i64,
     pub start: Start,
     pub deleting: bool,
+    pub deleting_since: Option<i64>,
+    pub began: bool,
     pub node: Option<usize>,
     pub problem: Option<Problem>,
     /// The disk in the pod itself, if that is where the data is.
@@ -126,6 +130,8 @@ pub struct Process {
     /// What it has of the log in its memory, also if its disk was emptied under it.
     pub index: u64,
     pub hung: bool,
+    /// Whether nothing but a power cut ends it: it waits for a disk that does not answer.
+    pub unkillable: bool,
 }
 
 impl World {
@@ -157,6 +163,7 @@ impl World {
             disks: Vec::new(),
             processes: Vec::new(),
             etcd: None,
+            away_since: BTreeMap::new(),
             made: 0,
             trace: None,
         }
@@ -186,6 +193,26 @@ impl World {
     /// Whether a process can be talked to.
     pub fn answers(&self, process: &Process) -> bool {
         !process.hung && self.machines[process.machine].is_reachable()
+    }
+
+    /// Somebody or something deletes a pod: it is to stop.
+    pub fn delete_pod(&mut self, ordinal: u32) {
+        let now = self.now;
+        if let Some(pod) = self.api.pods.get_mut(&ordinal).filter(|pod| !pod.deleting) {
+            (pod.deleting, pod.deleting_since) = (true, Some(now));
+        }
+    }
+
+    /// Notes who was found away by a look that could have led to something.
+    pub fn note_who_is_away(&mut self, observed: &Observed) {
+        let quorum = observed.membership.as_ref().filter(|_| observed.paused.is_none());
+        let members = quorum.iter().flat_map(|membership| &membership.members);
+        let away: Vec<u64> = members.filter(|member| !observed.is_healthy(member)).map(|member| member.id).collect();
+        let now = self.now;
+        self.away_since.retain(|id, _| away.contains(id));
+        for id in away {
+            self.away_since.entry(id).or_insert(now);
+        }
     }
 
     /// The disk that a member of this name would use.
@@ -218,6 +245,7 @@ impl World {
             membership: self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self)).map(Etcd::membership),
             hearsay: self.hearsay(seen),
             unwell_since: cluster.unwell_since.clone(),
+            seen_unwell_since: BTreeMap::new(),
             alarms: BTreeSet::new(),
             compacted: None,
             differing: self.differing(),
@@ -277,6 +305,9 @@ fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
         told: Some(pod.start.told),
         serves_clients: pod.start.serves_clients,
         created: pod.created,
+        deleting_since: pod.deleting_since,
+        began: pod.began,
+        ready: false,
         node: pod.node.map(|node| seen.nodes[node]),
         problem: pod.problem.clone(),
     }

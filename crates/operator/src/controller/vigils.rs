@@ -1,0 +1,28 @@
+//! What this process remembers of each cluster from one look to the next.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use etcd_operator_core::observed::Observed;
+use etcd_operator_core::vigil::Vigil;
+
+/// By namespace and name of the cluster.
+#[derive(Default)]
+pub struct Vigils(Mutex<HashMap<(String, String), Vigil>>);
+
+impl Vigils {
+    /// Adds what is remembered to what was observed, and remembers it too.
+    pub fn keep(&self, observed: &mut Observed) {
+        let key = (observed.place.namespace.clone(), observed.place.cluster.clone());
+        self.all().entry(key).or_default().keep(observed);
+    }
+
+    /// Forgets a cluster that is gone.
+    pub fn forget(&self, namespace: &str, cluster: &str) {
+        self.all().remove(&(namespace.to_owned(), cluster.to_owned()));
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), Vigil>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
