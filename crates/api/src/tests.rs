@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
 use crate::{
-    CompactionMode, DeletionPolicy, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdPeer, EtcdPeerStatus, Medium,
-    PodTemplate, PullPolicy, all_crds,
+    CompactionMode, DeletionPolicy, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdPeer, EtcdPeerSpec,
+    EtcdPeerStatus, Medium, PodTemplate, PullPolicy, all_crds,
 };
 
 const SAMPLE: &str = include_str!("../../../config/samples/etcd_v1alpha1_etcdcluster.yaml");
@@ -172,6 +172,12 @@ fn the_quota_is_etcds_own_unless_said_otherwise() {
     // It is the very number that etcd is told.
     let told = cluster_spec(json!({"etcd": {"quotaBackendBytes": "4Gi"}}));
     assert_eq!(told.etcd_flags()["quota-backend-bytes"], told.quota().to_string());
+    // A member keeps that of the spec which it was made from.
+    let peer = |etcd: Value| -> EtcdPeerSpec {
+        serde_json::from_value(json!({"clusterName": "c", "version": "3.6.16", "storage": {}, "etcd": etcd})).unwrap()
+    };
+    assert_eq!(peer(json!({})).quota(), 2 << 30);
+    assert_eq!(peer(json!({"quotaBackendBytes": "16Mi"})).quota(), 16 << 20);
 }
 
 #[test]

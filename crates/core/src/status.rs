@@ -75,7 +75,8 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
 /// That so many members lost their data that the others will never be a quorum again, if so: waiting does not help, and
 /// what does is for the user to choose.
 fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Option<Statement> {
-    let known = last_known_voters(observed, previous);
+    let mut known = last_known_voters(observed, previous);
+    known.sort_unstable();
     let (mut lost, mut left) = (Vec::new(), Vec::new());
     for (ordinal, id) in &known {
         let name = observed.place.member_name(*ordinal);

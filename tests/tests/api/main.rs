@@ -1,6 +1,7 @@
 //! EtcdCluster and EtcdPeer as the real API server serves them: what it takes, what it refuses and with which words,
 //! and how the objects look to `kubectl`.
 
+mod care;
 mod options;
 mod refusals;
 

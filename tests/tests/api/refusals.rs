@@ -57,6 +57,10 @@ fn one_mistake_gives_one_sentence() {
         with("spec/etcd/heartbeatInterval", json!(20000)),
         with("spec/etcd/autoCompaction", json!({"mode": "Revision", "retention": "1h"})),
         with("spec/etcd/extraArgs", json!({"--name": "x"})),
+        with("spec/recovery/memberReplacement/after", json!("soon")),
+        with("spec/recovery/memberReplacement/after", json!(30)),
+        with("spec/maintenance/corruptionCheck/interval", json!("9s")),
+        with("spec/maintenance/corruptionCheck/interval", json!("often")),
     ] {
         let complaint = namespace.try_apply(&manifest.to_string()).unwrap_err();
         assert!(!complaint.contains("\n* "), "kubectl lists several complaints: {complaint}");
