@@ -12,6 +12,8 @@ const REPLACE_AFTER_DEFAULT: i64 = 300;
 const RESTART_AGAIN_AFTER: i64 = 3600;
 /// How long a pod may take to begin: a volume that was in use elsewhere is let go after six minutes.
 const NOT_BEGUN: i64 = 900;
+/// How long what the gate said is believed.
+const REFUSAL_HOLDS: i64 = 60;
 /// How long a defragmentation may take.
 const DEFRAGMENTATION: i64 = 600;
 
@@ -57,6 +59,7 @@ pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<
         return None;
     }
     if member.started
+        && !has_old_refusal(observed, ordinal)
         && let Some(why) = data_loss(observed, ordinal, member.id)
     {
         return Some(Ailment::DataLost(why));
@@ -82,6 +85,14 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<St
         Some(claim) if claim.deleting && !is_on_a_node => Some(format!("the volume claim {name} was deleted")),
         _ => None,
     }
+}
+
+/// Whether all that speaks for a loss is what the gate said some time ago. The data may be back by now; the next try will
+/// tell.
+fn has_old_refusal(observed: &Observed, ordinal: u32) -> bool {
+    let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
+    let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
+    refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
 }
 
 /// What the gate said when it did not find the data of a member that must have some.
@@ -218,6 +229,6 @@ impl ProblemKind {
 
 impl Problem {
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
-        Problem { kind, message: message.into() }
+        Problem { kind, message: message.into(), at: None }
     }
 }

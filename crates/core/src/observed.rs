@@ -150,6 +150,8 @@ pub struct Problem {
     pub kind: ProblemKind,
     /// In the words of whoever knows.
     pub message: String,
+    /// When it was last found, if that is known.
+    pub at: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -207,14 +207,30 @@ fn problems(observed: &Observed) -> Vec<String> {
         }
     };
     let known = ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal));
-    known.chain(being_replaced(observed)).chain(foreign_and_silent(observed)).chain(blamed(observed)).collect()
+    known
+        .chain(doomed(observed))
+        .chain(being_replaced(observed))
+        .chain(foreign_and_silent(observed))
+        .chain(blamed(observed))
+        .collect()
 }
 
-/// The members that were given up and have no successor yet.
+/// Members that are well, but whose volumes go as soon as their pods do.
+fn doomed(observed: &Observed) -> impl Iterator<Item = String> {
+    let members = observed.membership.iter().flat_map(|it| &it.members).filter(|it| observed.is_healthy(it));
+    let ordinals = members.filter_map(|member| member.ordinal);
+    let doomed = ordinals.filter(|ordinal| observed.claims.get(ordinal).is_some_and(|claim| claim.deleting));
+    doomed.map(|ordinal| {
+        format!("the volume claim {} is being deleted: its data goes with its pod", observed.place.member_name(ordinal))
+    })
+}
+
+/// The members that were given up and whose successors don't vote yet.
 fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
     let given_up = observed.peers.iter().filter(|(ordinal, peer)| {
-        let missing = observed.membership.is_some() && observed.member(**ordinal).is_none();
-        missing && **ordinal < observed.replicas && peer.replacement.is_some()
+        let has_no_vote =
+            observed.membership.is_some() && observed.member(**ordinal).is_none_or(|member| member.learner);
+        has_no_vote && **ordinal < observed.replicas && peer.replacement.is_some()
     });
     given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.place.member_name(*ordinal)))
 }
@@ -260,7 +276,7 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
         (Some(pod), Some(Err(why))) if pod.ready => {
-            format!("{name} does not answer the operator ({why}), although its node finds it well")
+            format!("{name} does not answer the operator ({why}), although its node reported it ready")
         }
         (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),
         (Some(_), Some(Ok(_))) => format!("{name} answers, but not a read that needs a quorum"),

@@ -50,6 +50,19 @@ fn a_member_whose_data_is_gone_is_replaced_at_once() {
 }
 
 #[test]
+fn an_old_refusal_is_no_proof() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    let refused_at = |observed: &mut Observed, at: i64| {
+        observed.pods.get_mut(&1).unwrap().problem.as_mut().unwrap().at = Some(at);
+    };
+    refused_at(&mut observed, NOW - 61);
+    assert_eq!(steps_of(&observed), [], "the data may be back");
+    refused_at(&mut observed, NOW - 60);
+    assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"));
+}
+
+#[test]
 fn a_member_whose_claim_is_gone_is_replaced_at_once() {
     for deleting in [false, true] {
         let mut observed = cluster_of(3);

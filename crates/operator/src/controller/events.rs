@@ -3,6 +3,7 @@
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::plan::Waiting;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 use tracing::warn;
@@ -16,7 +17,13 @@ impl Events {
 
     /// Says that something was done to an object of the cluster.
     pub async fn done(&self, cluster: &EtcdCluster, reason: &str, about: &str, note: String) {
-        self.publish(cluster, EventType::Normal, reason, reason, about, note).await;
+        self.publish(cluster, EventType::Normal, reason, &note.clone(), about, note).await;
+    }
+
+    /// Says that the cluster is not available any more, and why.
+    pub async fn unavailable(&self, cluster: &EtcdCluster, condition: &Condition) {
+        let (reason, message) = (&condition.reason, &condition.message);
+        self.publish(cluster, EventType::Warning, reason, message, &cluster.name_any(), message.clone()).await;
     }
 
     /// Says what is waited for.

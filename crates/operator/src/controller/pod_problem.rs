@@ -21,8 +21,8 @@ pub fn problem_of(pod: &Pod) -> Option<Problem> {
 }
 
 fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
-    if let Some(words) = last_words_of_the_gate(container) {
-        return Some(Problem::new(ProblemKind::of_refusal(&words), words));
+    if let Some((words, at)) = last_words_of_the_gate(container) {
+        return Some(Problem { at, ..Problem::new(ProblemKind::of_refusal(&words), words) });
     }
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
     let reason = waiting.reason.as_deref().unwrap_or_default();
@@ -35,13 +35,14 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
 }
 
 /// What the gate said when it refused. It runs in both containers; in that of etcd it is of the past once etcd runs again.
-fn last_words_of_the_gate(container: &ContainerStatus) -> Option<String> {
+fn last_words_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
     let message = ended.message.as_deref()?.trim();
     let refuses = [REFUSED, NOT_TOLD].iter().any(|prefix| message.starts_with(prefix));
-    (refuses || container.name == "gate").then(|| message.to_owned())
+    let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
+    (refuses || container.name == "gate").then(|| (message.to_owned(), at))
 }
 
 fn no_node(status: &PodStatus) -> Option<Problem> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etcd_operator_api::EtcdCluster;
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus};
 use etcd_operator_core::names::Place;
 use etcd_operator_core::plan::{Plan, Waiting, plan};
 use etcd_operator_core::status::status_to_report;
@@ -183,6 +183,12 @@ async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Con
     if status != reported {
         debug!(?status, "reporting");
         report::write_status(&context.client, cluster, &status).await.map_err(failed)?;
+        let of = |status: &EtcdClusterStatus| status.conditions.iter().find(|it| it.type_ == "Available").cloned();
+        let (before, now) = (of(&reported), of(&status));
+        let news = now.filter(|now| now.status == "False" && before.is_some_and(|before| before.reason != now.reason));
+        if let Some(trouble) = news {
+            context.events.unavailable(cluster, &trouble).await;
+        }
     }
     Ok(())
 }

@@ -81,8 +81,9 @@ fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     rules::calm_down(world, operator)
 }
 
-/// The first seed that breaks a rule, told step by step.
+/// The first seed that breaks a rule, told step by step; a mutant's is one that breaks the rule that it should.
 fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<Failure> {
+    let is_meant = |failure: &Failure| mutant.is_none_or(|mutant| failure.broken.contains(mutant.crime()));
     let next = AtomicU64::new(seeds.start);
     let failed: Mutex<Option<u64>> = Mutex::new(None);
     thread::scope(|scope| {
@@ -97,7 +98,7 @@ fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<
                     if seed > 0 && seed.is_multiple_of(REPORT_EVERY) {
                         println!("{seed} seeds so far");
                     }
-                    if tell(seed, mutant, false).is_err() {
+                    if tell(seed, mutant, false).is_err_and(|failure| is_meant(&failure)) {
                         let mut failed = failed.lock().unwrap();
                         *failed = Some(failed.map_or(seed, |earlier| earlier.min(seed)));
                     }

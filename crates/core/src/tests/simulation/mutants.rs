@@ -31,10 +31,12 @@ pub enum Mutant {
     BeheadsTheCluster,
     /// Never replaces a member that lost its data.
     NeverReplaces,
+    /// Counts time against members in which nobody looked, or nobody could have come back.
+    CountsEveryMoment,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 12] = [
+    pub const ALL: [Mutant; 13] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -47,7 +49,26 @@ impl Mutant {
         Mutant::IgnoresThePause,
         Mutant::BeheadsTheCluster,
         Mutant::NeverReplaces,
+        Mutant::CountsEveryMoment,
     ];
+
+    /// What the simulation says of it when it is caught for what is wrong with it.
+    pub fn crime(self) -> &'static str {
+        match self {
+            Mutant::DropsTheQuorumCheck => "that are left are up",
+            Mutant::TrustsItsCaches | Mutant::TakesSilenceForLoss | Mutant::CountsEveryMoment => {
+                "is given up although it has its data"
+            }
+            Mutant::AddsVoters => "votes before it has caught up",
+            Mutant::PromotesWithoutAdding | Mutant::NeverReplaces => "never comes to rest",
+            Mutant::LetsTheEmptiedReturn => "lost its data and returns",
+            Mutant::ForgetsTheBirth => "founds a cluster that is born already",
+            Mutant::FencesOnSuspicion => "is given up while its member may still run",
+            Mutant::DeletesClaimsOfTheSilent => "claim is deleted",
+            Mutant::IgnoresThePause => "although the cluster is paused",
+            Mutant::BeheadsTheCluster => "is removed while it leads",
+        }
+    }
 
     /// What the operator plans, with what is wrong with it.
     pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
@@ -117,6 +138,7 @@ impl Mutant {
         match self {
             Mutant::ForgetsTheBirth if seen.membership.is_none() => seen.cluster_id = None,
             Mutant::IgnoresThePause => seen.paused = None,
+            Mutant::CountsEveryMoment => seen.seen_unwell_since = seen.unwell_since.clone(),
             _ => {}
         }
         seen
