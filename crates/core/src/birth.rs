@@ -59,7 +59,8 @@ pub fn stage_of(observed: &Observed) -> Stage {
 /// Whether they hold data, and whose, nobody can tell: a cluster is not founded over them.
 fn unknown_claims(names: &[String]) -> String {
     format!(
-        "there are volume claims of this cluster's name that the operator did not make ({}); rename or delete them, or          choose another name for the cluster",
+        "there are volume claims of this cluster's name that the operator did not make ({}); rename or delete them, or \
+         choose another name for the cluster",
         names.join(", ")
     )
 }

@@ -275,7 +275,8 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
         (None, _) => format!("{name} has no pod"),
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
-        (Some(pod), Some(Err(why))) if pod.ready => {
+        // Without a quorum that is no wonder: etcd does not serve anybody before it has joined one.
+        (Some(pod), Some(Err(why))) if pod.ready && observed.membership.is_some() => {
             format!("{name} does not answer the operator ({why}), although its node reported it ready")
         }
         (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),

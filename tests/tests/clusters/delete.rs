@@ -66,7 +66,7 @@ fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
     namespace.apply(&manifest("c", 3).to_string()).unwrap();
     eventually("one of three is no quorum", Duration::from_secs(60), || {
         let available = etcd.condition("Available");
-        if available["status"] == "False" && available["reason"] == "QuorumLost" {
+        if available["status"] == "False" && available["reason"] == "NoQuorum" {
             Ok(())
         } else {
             Err(available.to_string())

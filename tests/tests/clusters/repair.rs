@@ -97,7 +97,7 @@ fn somebody_elses_claim_is_left_alone() {
     namespace.apply(&manifest("c", 1).to_string()).unwrap();
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
         let events = namespace.kubectl("get events --field-selector reason=Failed");
-        if events.contains("was not made for this cluster") { Ok(()) } else { Err(events) }
+        if events.contains("that the operator did not make (c-0)") { Ok(()) } else { Err(events) }
     });
     assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "nothing was started");
 }

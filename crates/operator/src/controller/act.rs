@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
 use etcd_operator_core::observed::{Birth, Identity, Replacement, Told};
-use etcd_operator_core::plan::{Start, Step, is_confirmed};
+use etcd_operator_core::plan::{Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -270,6 +270,10 @@ impl<'a> Actor<'a> {
         self.context.vigils.keep(&mut live.observed);
         if is_confirmed(step, &live.observed) {
             return Ok(());
+        }
+        // Something that the caches don't show is in the way, and only a person can clear it.
+        if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "Refused") {
+            return Err(Error::Impossible(refusal.message));
         }
         Err(Error::OutOfDate(format!("a second look does not confirm {step:?}")))
     }
