@@ -121,11 +121,10 @@ fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
         let overdue = pod.deleting_since.filter(|_| observed.membership.is_some());
         return overdue.map_or(Ailment::Hindered, |at| Ailment::Stuck { since: at.max(since) });
     }
-    let is_reached = matches!(observed.answers.get(&ordinal), Some(Ok(_)));
     // If its node finds it well, it may be only the operator that does not reach it.
     if has(ProblemKind::NoNode)
         || has(ProblemKind::NoImage)
-        || (pod.ready && !is_reached)
+        || (pod.ready && !observed.is_reached(ordinal))
         || is_being_defragmented(observed, ordinal)
     {
         return Ailment::Hindered;

@@ -9,8 +9,8 @@ use crate::resize::remove_voter;
 const FIRST_WAIT: i64 = 60;
 const LONGEST_WAIT: i64 = 3600;
 
-/// The next thing to do about members that are not well. If there is nothing to do about any of them now, `else` is done,
-/// or else it is told what is waited for.
+/// The next thing to do about members that are not well. If there is nothing to do about any of them now, what to do
+/// `otherwise` is done, and it is told what is waited for.
 pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
     let patients = patients(observed, membership);
     let mut waiting = None;
@@ -111,7 +111,7 @@ fn wait_after(last: &Replacement) -> i64 {
 /// Without a quorum nothing is removed. A pod that hangs may be what it lacks.
 pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
     let silent = members_told(observed).find_map(|(ordinal, identity)| {
-        if matches!(observed.answers.get(&ordinal), Some(Ok(_))) {
+        if observed.is_reached(ordinal) {
             return None;
         }
         let (id, peer_url) = (identity.member_id, observed.place.peer_url(ordinal));
@@ -128,8 +128,10 @@ pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
 pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
-        let answers = matches!(observed.answers.get(ordinal), Some(Ok(_)));
-        could_run && !pod.deleting && !answers && observed.now - pod.created >= restart_after(observed)
+        could_run
+            && !pod.deleting
+            && !observed.is_reached(**ordinal)
+            && observed.now - pod.created >= restart_after(observed)
     });
     restart(observed, (*silent?.0, "its member does not answer".to_owned()))
 }
@@ -137,12 +139,13 @@ pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
 /// One pod at a time: none while that of another member is going or has only just come and does not answer yet.
 fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
     let is_member = |pod: &Pod| {
-        let id = pod.told.and_then(|told| told.identity).map(|identity| identity.member_id);
-        observed.membership.as_ref().is_none_or(|it| it.members.iter().any(|member| Some(member.id) == id))
+        let identity = pod.told.and_then(|told| told.identity);
+        let has = |it: &Membership| identity.is_some_and(|identity| it.member(identity.member_id).is_some());
+        observed.membership.as_ref().is_none_or(has)
     };
     let is_busy = |(other, pod): (&u32, &Pod)| {
         let young = observed.now - pod.created < restart_after(observed);
-        pod.deleting || (young && !matches!(observed.answers.get(other), Some(Ok(_))))
+        pod.deleting || (young && !observed.is_reached(*other))
     };
     let mut others = observed.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));
     let free = !others.any(is_busy);

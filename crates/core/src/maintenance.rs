@@ -1,7 +1,7 @@
 //! What keeps members fit: databases that are mostly empty space are defragmented, and alarms whose cause is gone are
 //! disarmed. It waits until nothing else is to be done.
 
-use crate::observed::{Alarm, AlarmKind, Answer, Defragmentation, Member, Membership, Observed};
+use crate::observed::{Alarm, AlarmKind, Defragmentation, Member, Membership, Observed};
 use crate::plan::{Plan, Step};
 
 /// A database is worth defragmenting from this size on, in bytes, if this much of it is unused, in percent.
@@ -16,7 +16,7 @@ const SHORT_PAUSE: i64 = 10;
 /// The alarms of members that are gone: nobody else would ever take them back, and etcd writes nothing until then. One
 /// that blames nobody (0) is about those who are there.
 pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
-    let is_about_others = |id: u64| id != 0 && membership.members.iter().all(|member| member.id != id);
+    let is_about_others = |id: u64| id != 0 && membership.member(id).is_none();
     observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(Step::Disarm).collect()
 }
 
@@ -46,9 +46,9 @@ pub fn is_out_of_space(observed: &Observed) -> bool {
 /// The alarms about space, once every database has room.
 fn alarms_without_cause<'a>(observed: &'a Observed, membership: &'a Membership) -> impl Iterator<Item = Alarm> + 'a {
     let has_room =
-        |member: &Member| answer_of(observed, member).is_some_and(|answer| is_roomy(observed, answer.db_size));
+        |member: &Member| observed.answer_of(member).is_some_and(|answer| is_roomy(observed, answer.db_size));
     let all_have_room = membership.members.iter().all(has_room);
-    let of_members = move |alarm: &&Alarm| membership.members.iter().any(|member| member.id == alarm.member_id);
+    let of_members = move |alarm: &&Alarm| membership.member(alarm.member_id).is_some();
     let alarms = observed.alarms.iter().filter(move |alarm| alarm.kind == AlarmKind::NoSpace && all_have_room);
     alarms.filter(of_members).copied()
 }
@@ -66,7 +66,7 @@ fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<u3
 }
 
 fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
-    let Some(answer) = answer_of(observed, member) else { return false };
+    let Some(answer) = observed.answer_of(member) else { return false };
     let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
     let last = peer.and_then(|peer| peer.defragmented);
     let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
@@ -78,8 +78,4 @@ fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
     }
     let unused = answer.db_size - answer.db_in_use;
     answer.db_size >= WORTHWHILE_SIZE && unused >= answer.db_size / 100 * WORTHWHILE_PERCENT && rested(PAUSE)
-}
-
-fn answer_of<'a>(observed: &'a Observed, member: &Member) -> Option<&'a Answer> {
-    observed.answers.get(&member.ordinal?)?.as_ref().ok()
 }

@@ -182,9 +182,8 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
 /// on it, also not if the rest loses its quorum a moment later. It goes when the pod does.
 pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
     // Whoever is a member keeps what it has, whatever name or address it goes by now.
-    let is_member = |identity: Option<Identity>| {
-        identity.is_some_and(|it| membership.members.iter().any(|member| member.id == it.member_id))
-    };
+    let is_member =
+        |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
     let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
     let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
     let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.told.and_then(|told| told.identity)));

@@ -238,11 +238,18 @@ impl Observed {
 
     /// Whether a member answers as it should: a voter with a read that needs a quorum, a learner at all.
     pub fn is_healthy(&self, member: &Member) -> bool {
-        let answer = member.ordinal.and_then(|ordinal| self.answers.get(&ordinal));
-        match answer {
-            Some(Ok(answer)) => answer.identity.member_id == member.id && (member.learner || answer.reads),
-            _ => false,
-        }
+        self.answer_of(member)
+            .is_some_and(|answer| answer.identity.member_id == member.id && (member.learner || answer.reads))
+    }
+
+    /// What whoever runs under a member's name answered, if anybody did.
+    pub fn answer_of(&self, member: &Member) -> Option<&Answer> {
+        self.answers.get(&member.ordinal?)?.as_ref().ok()
+    }
+
+    /// Whether whoever runs under this ordinal answers at all.
+    pub fn is_reached(&self, ordinal: u32) -> bool {
+        matches!(self.answers.get(&ordinal), Some(Ok(_)))
     }
 
     /// Whether a member's data is known to be wrong: a majority says so. An alarm alone does not prove it, because etcd
@@ -264,6 +271,10 @@ impl Observed {
 }
 
 impl Membership {
+    pub fn member(&self, id: u64) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
     pub fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.learner)
     }

@@ -248,8 +248,7 @@ fn blamed(observed: &Observed) -> impl Iterator<Item = String> {
         .iter()
         .filter(|it| it.kind == AlarmKind::Corrupt && !observed.differing.contains(&it.member_id));
     unconfirmed.map(|alarm| {
-        let member = observed.membership.iter().flat_map(|it| &it.members).find(|it| it.id == alarm.member_id);
-        match member {
+        match observed.membership.as_ref().and_then(|membership| membership.member(alarm.member_id)) {
             Some(member) => format!(
                 "etcd finds {}'s data wrong, but no majority of the members agrees; compare them before you remove one",
                 observed.name_of(member)
@@ -345,8 +344,7 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMem
 }
 
 fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterStatus) -> ReportedMember {
-    let answer =
-        member.ordinal.and_then(|ordinal| observed.answers.get(&ordinal)).and_then(|answer| answer.as_ref().ok());
+    let answer = observed.answer_of(member);
     let role = match member {
         Member { learner: true, .. } => MemberRole::Learner,
         _ if observed.leader() == Some(member.id) => MemberRole::Leader,
@@ -379,8 +377,7 @@ fn size_to_report(now: i64, reported: Option<i64>) -> i64 {
 }
 
 fn name_of(observed: &Observed, member_id: u64) -> Option<String> {
-    let members = &observed.membership.as_ref()?.members;
-    members.iter().find(|member| member.id == member_id).map(|member| observed.name_of(member))
+    observed.membership.as_ref()?.member(member_id).map(|member| observed.name_of(member))
 }
 
 fn healthy_voters(observed: &Observed) -> usize {

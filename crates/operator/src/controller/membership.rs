@@ -64,8 +64,8 @@ impl Actor<'_> {
     /// Only the leader knows how far a learner is; asked through another, its answer may come back garbled.
     fn client_of_the_leader(&self) -> Result<MemberClient, Error> {
         let observed = &self.world.observed;
-        let members = observed.membership.iter().flat_map(|membership| &membership.members);
-        let leader = observed.leader().and_then(|id| members.into_iter().find(|member| member.id == id)?.ordinal);
+        let membership = observed.membership.as_ref();
+        let leader = observed.leader().and_then(|id| membership?.member(id)?.ordinal);
         self.client_of(leader.ok_or_else(nobody_to_ask)?)
     }
 
