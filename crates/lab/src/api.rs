@@ -1,8 +1,8 @@
 //! The way to the lab's API server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Node as KubernetesNode;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -42,19 +42,4 @@ pub async fn nodes(client: &Client) -> Result<Vec<(String, bool)>> {
 fn is_node_ready(node: &KubernetesNode) -> bool {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-}
-
-/// Waits until as many nodes are Ready as there should be.
-pub async fn wait_for_ready_nodes(client: &Client, count: usize, limit: Duration) -> Result<()> {
-    let deadline = Instant::now() + limit;
-    loop {
-        let nodes = nodes(client).await?;
-        if nodes.iter().filter(|(_, ready)| *ready).count() >= count {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            bail!("{count} nodes were not Ready within {limit:?}; Kubernetes sees {nodes:?}");
-        }
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
+use kube::Client;
 
 use crate::node::{Node, remove_if_there};
 use crate::say::{Step, seconds};
@@ -114,12 +115,42 @@ async fn start() -> Result<()> {
         let archives = archives.clone();
         async move { node.start_new(archives).await.with_context(|| format!("starting {}", node.name())) }
     });
-    let ready = api::wait_for_ready_nodes(&client, Node::all().count(), Duration::from_secs(120));
+    let ready = wait_for_ready_nodes(&client);
     let loaded = try_join_all(nodes);
     futures::try_join!(ready, loaded)?;
     step.done("Ready, with the images loaded");
     // Written last: a lab without it never came up whole.
     std::fs::write(paths::data("fingerprint"), own_fingerprint()).context("recording what the lab is made of")
+}
+
+/// Waits until all nodes are Ready. A kubelet that has brought nothing about in a while is started again, once.
+async fn wait_for_ready_nodes(client: &Client) -> Result<()> {
+    let (begin, patience, limit) = (Instant::now(), Duration::from_secs(45), Duration::from_secs(120));
+    let mut tried_again = false;
+    loop {
+        let seen = api::nodes(client).await?;
+        let is_ready = |node: &Node| seen.iter().any(|(name, ready)| *ready && *name == node.name());
+        let missing: Vec<Node> = Node::all().filter(|node| !is_ready(node)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if begin.elapsed() > limit {
+            let logs: Vec<String> = missing.iter().map(Node::last_words_of_kubelet).collect();
+            bail!("not Ready within {limit:?}:\n{}", logs.join("\n"));
+        }
+        if begin.elapsed() > patience && !tried_again {
+            tried_again = true;
+            for node in &missing {
+                println!(
+                    "      {} is not Ready; starting its kubelet again.\n{}",
+                    node.name(),
+                    node.last_words_of_kubelet()
+                );
+                node.restart_kubelet()?;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
 }
 
 /// Removes every trace of a lab, whole or broken. Tells whether there was one.

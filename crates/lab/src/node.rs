@@ -185,6 +185,17 @@ impl Node {
         )
     }
 
+    /// Kills the node's kubelet; its keeper starts another.
+    pub fn restart_kubelet(&self) -> Result<()> {
+        process::restart(&self.group(), "kubelet")
+    }
+
+    /// The node's name and the end of its kubelet's log, for a message.
+    pub fn last_words_of_kubelet(&self) -> String {
+        let (name, group) = (format!("{}-kubelet", self.name()), self.system_group());
+        format!("{}, the end of its kubelet's log:\n{}", self.name(), self.daemon(&name, &group).last_words())
+    }
+
     fn start_kube_proxy(&self) -> Result<()> {
         let (name, group) = (format!("{}-kube-proxy", self.name()), self.system_group());
         self.daemon(&name, &group).start(

@@ -1,5 +1,5 @@
 //! Starts the lab's long-running programs: each in its network namespace and control group, detached from whoever
-//! started it, with a log file of its own.
+//! started it, with a log file of its own, and started again when it ends, as systemd does on a real node.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::{cgroup, command, paths};
+
+/// Starts a program again whenever it ends: kubelet gives up for good when its container runtime is slow to come up.
+const KEEPER: &str = r#"while :; do "$@"; echo "The lab: ended with code $?; starting it again."; sleep 1; done"#;
 
 /// A long-running program: what it is called in messages and logs, and where it runs.
 pub struct Daemon<'a> {
@@ -24,10 +27,15 @@ impl Daemon<'_> {
         let log = File::options().create(true).append(true).open(&path);
         let log = log.with_context(|| format!("opening the log {}", path.display()))?;
         let mut command = Command::new("sh");
-        // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes the program
+        // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes the keeper
         // a child of init: it outlives us, and somebody collects it when it ends.
         command.args(["-c", "echo $$ > \"$0\" && exec setsid --fork \"$@\""]).arg(cgroup::entrance(self.group));
-        command.arg("nsenter").arg(format!("--net={}", self.namespace.display())).arg(program).args(args);
+        command
+            .args(["sh", "-c", KEEPER, "keeper"])
+            .arg("nsenter")
+            .arg(format!("--net={}", self.namespace.display()))
+            .arg(program)
+            .args(args);
         command.current_dir("/").stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("starting {}", self.name))?;
         if !status.success() {
@@ -53,7 +61,7 @@ impl Daemon<'_> {
         Ok(())
     }
 
-    fn last_words(&self) -> String {
+    pub fn last_words(&self) -> String {
         let text = std::fs::read_to_string(paths::log(self.name)).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
@@ -65,6 +73,13 @@ pub fn run_in_group(group: &str, program: &str, args: &[&str]) -> Result<String>
     let mut command = Command::new("sh");
     command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(cgroup::entrance(group)).arg(program).args(args);
     command::finish(&mut command)
+}
+
+/// Kills a program that runs in a group. Its keeper starts it again.
+pub fn restart(group: &str, program: &str) -> Result<()> {
+    let mut processes = cgroup::processes(group)?;
+    processes.retain(|process| program_of(*process).is_some_and(|name| name == program));
+    cgroup::signal(&processes, cgroup::Signal::KILL)
 }
 
 /// The programs that run in a group, by the name of their executable.
