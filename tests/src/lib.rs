@@ -8,7 +8,9 @@ pub mod health;
 pub mod operator;
 pub mod outage;
 pub mod random;
+pub mod rolling;
 pub mod strike;
+pub mod watch;
 pub mod writer;
 
 use std::io::Write;
@@ -23,12 +25,17 @@ pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of the checkout").to_owned()
 }
 
+/// A `kubectl` of the lab, without what it should do.
+fn lab_kubectl() -> Command {
+    let lab = checkout().join(".lab");
+    let mut command = Command::new(lab.join("bin/kubectl"));
+    command.arg("--kubeconfig").arg(lab.join("kubeconfig"));
+    command
+}
+
 /// Runs `kubectl` against the lab, with something to read on its standard input. What it printed, or its complaint.
 pub fn kubectl_with_input(args: &[&str], input: &str) -> Result<String, String> {
-    let lab = checkout().join(".lab");
-    let mut child = Command::new(lab.join("bin/kubectl"))
-        .arg("--kubeconfig")
-        .arg(lab.join("kubeconfig"))
+    let mut child = lab_kubectl()
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

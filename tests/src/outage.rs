@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lab::api;
+use lab::lifecycle::wait_for_ready_nodes;
 use lab::node::Node;
 
 use crate::{eventually, finish, get, is, kubectl, try_kubectl};
@@ -59,8 +60,8 @@ impl Drop for Outage {
             return;
         }
         let ready = || async {
-            let nodes = Node::all().filter(Node::is_on).count();
-            api::wait_for_ready_nodes(&api::client().await?, nodes, BACK).await
+            let on: Vec<Node> = Node::all().filter(Node::is_on).collect();
+            wait_for_ready_nodes(&api::client().await?, &on).await
         };
         let back = self.bring_back().and_then(|()| finish(ready()).map_err(|error| format!("{error:#}")));
         if let Err(complaint) = back {

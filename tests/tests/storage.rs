@@ -1,4 +1,4 @@
-//! The lab's two storage classes, as a pod without root's rights sees them.
+//! The lab's three storage classes, as a pod without root's rights sees them.
 
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ fn capacity(namespace: &Namespace, claim: &str) -> String {
     namespace.kubectl(&format!("get pvc {claim} -o jsonpath={{.status.capacity.storage}}"))
 }
 
+const BIGGER: &str = r#"{"spec":{"resources":{"requests":{"storage":"100Mi"}}}}"#;
+
 fn writes_grows_and_goes(class: &str) {
     let namespace = Namespace::create(&format!("storage-{class}"));
     namespace.apply(&pod_with_claim(class)).unwrap();
@@ -45,11 +47,14 @@ fn writes_grows_and_goes(class: &str) {
     assert_eq!(namespace.kubectl(&format!("exec {class} -- stat -c %g /data/who")), "2000", "fsGroup is honoured");
     assert_eq!(capacity(&namespace, class), "50Mi");
 
-    let bigger = r#"{"spec":{"resources":{"requests":{"storage":"100Mi"}}}}"#;
-    namespace.kubectl(&format!("patch pvc {class} --type=merge -p {bigger}"));
+    namespace.kubectl(&format!("patch pvc {class} --type=merge -p {BIGGER}"));
     eventually("the claim has grown", Duration::from_secs(20), || is(capacity(&namespace, class).as_str(), "100Mi"));
 
+    let claim = namespace.get(&format!("pvc {class}"));
+    assert!(claim["status"]["conditions"].is_null(), "no resize is under way: {}", claim["status"]);
+
     let volume = namespace.kubectl(&format!("get pvc {class} -o jsonpath={{.spec.volumeName}}"));
+    assert_eq!(namespace.get(&format!("pv {volume}"))["spec"]["capacity"]["storage"], "100Mi");
     let folder = namespace.kubectl(&format!("get pv {volume} -o jsonpath={{.spec.local.path}}"));
     assert!(std::path::Path::new(&folder).join("who").exists(), "the file is in {folder}");
     namespace.kubectl(&format!("delete pod,pvc {class}"));
@@ -70,6 +75,17 @@ fn standard_writes_grows_and_goes() {
 #[test]
 fn network_writes_grows_and_goes() {
     writes_grows_and_goes("network");
+}
+
+#[test]
+fn fixed_refuses_to_grow() {
+    let namespace = Namespace::create("storage-fixed");
+    namespace.apply(&pod_with_claim("fixed")).unwrap();
+    namespace.wait_for_pod("fixed");
+    let refusal = try_kubectl(&format!("--namespace {} patch pvc fixed --type=merge -p {BIGGER}", namespace.name));
+    let complaint = refusal.unwrap_err();
+    assert!(complaint.contains("must support resize"), "{complaint}");
+    assert_eq!(capacity(&namespace, "fixed"), "50Mi");
 }
 
 #[test]

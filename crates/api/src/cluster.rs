@@ -13,6 +13,7 @@ use crate::etcd::{self, EtcdOptions};
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
 use crate::storage::{DeletionPolicy, Storage};
+use crate::upgrade::Upgrade;
 use crate::{rules, schema};
 
 /// What the etcd cluster should be like.
@@ -69,6 +70,13 @@ use crate::{rules, schema};
         description = "Why the cluster is or is not available"
     ),
     printcolumn(
+        name = "Updated",
+        type_ = "integer",
+        priority = 1,
+        json_path = ".status.updatedReplicas",
+        description = "How many members are as the spec asks for"
+    ),
+    printcolumn(
         name = "Cluster-Version",
         type_ = "string",
         priority = 1,
@@ -88,6 +96,7 @@ use crate::{rules, schema};
 #[x_kube(
     validation = rules::version_is_given(),
     validation = rules::storage_is_given(),
+    validation = rules::migration_has_enough_members(),
     validation = rules::affinity_is_given_once()
 )]
 pub struct EtcdClusterSpec {
@@ -99,14 +108,23 @@ pub struct EtcdClusterSpec {
     pub replicas: i32,
 
     /// Required. The version of etcd to run, for example `3.6.16`: a semantic version of major version 3, without a
-    /// leading `v`, for which there is an image. Raise it to upgrade the cluster, one minor version at
-    /// a time.
+    /// leading `v`, for which there is an image. Raise it to upgrade the cluster, one minor version at a time. Lower it
+    /// by one minor version to downgrade the cluster where etcd can do that: from 3.7 to 3.6 and from 3.6 to 3.5. A
+    /// lower patch version of the same minor version is always fine.
     #[schemars(length(max = 64))]
     #[x_kube(validation = rules::version_is_semantic(), validation = rules::version_is_major_three())]
     pub version: String,
 
-    /// Required. The storage of each member: `volumeClaimTemplate`, or for tests `ephemeral`. It cannot be changed after the cluster has been created.
-    #[x_kube(validation = rules::storage_stays())]
+    /// Required. The storage of each member: `volumeClaimTemplate`, or for tests `ephemeral`. Which of the two it is
+    /// cannot be changed after the cluster has been created, nor anything in `ephemeral`. The size in
+    /// `volumeClaimTemplate` may grow at any time; a smaller one, and any other change of `volumeClaimTemplate`, needs
+    /// `migrate: true`.
+    #[x_kube(
+        validation = rules::storage_keeps_its_kind(),
+        validation = rules::ephemeral_storage_stays(),
+        validation = rules::volumes_do_not_shrink(),
+        validation = rules::volumes_stay()
+    )]
     pub storage: Storage,
 
     /// Optional. What happens to the volumes of the members when this EtcdCluster is deleted. `KeepVolumes`, the
@@ -128,6 +146,10 @@ pub struct EtcdClusterSpec {
     /// Optional. What is done to keep members fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
+
+    /// Optional. How the cluster is upgraded to another version of etcd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
 
     /// Optional. Where the container image of etcd comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

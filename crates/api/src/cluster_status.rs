@@ -22,6 +22,11 @@ pub struct EtcdClusterStatus {
     #[serde(default)]
     pub ready_replicas: i32,
 
+    /// The number of members that are as the spec asks for and answer. It is lower than `replicas` while a change is
+    /// rolled out.
+    #[serde(default)]
+    pub updated_replicas: i32,
+
     /// A label selector that matches the pods of this cluster. `kubectl scale` and autoscalers read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
@@ -46,6 +51,11 @@ pub struct EtcdClusterStatus {
     /// The version of etcd's protocol that all members support, as etcd reports it, for example `3.6.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_version: Option<String>,
+
+    /// The version of etcd that members have or are being brought to, for example `3.6.16`. It follows `spec.version`
+    /// once that change has been found possible, so that a refused change reaches no member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_version: Option<String>,
 
     /// The `metadata.generation` that this status describes. If it is lower than the object's own, the operator has
     /// not yet acted on the latest change.
@@ -110,6 +120,10 @@ pub struct Member {
     /// How large the database of the member is, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub db_size: Option<i64>,
+
+    /// How large the volume of the member is, for example `10Gi`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_size: Option<String>,
 }
 
 impl Member {

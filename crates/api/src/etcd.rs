@@ -46,8 +46,9 @@ pub struct EtcdOptions {
 
     /// Optional. More flags of etcd, by their names without leading dashes, for example `max-txn-ops: "256"`. Values
     /// are strings, so put numbers, `true` and `false` in quotes. Flags that the operator sets itself and flags with
-    /// a field of their own are refused. Whether your version of etcd knows a flag is not checked: if it does not, its
-    /// members do not start.
+    /// a field of their own are refused. An upgrade or downgrade that would give members a flag which their new version
+    /// does not know is refused before anything is restarted. A flag that no version knows is not checked: members do
+    /// not start with it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(transform = schema::bound_extra_args)]
     #[x_kube(

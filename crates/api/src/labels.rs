@@ -1,4 +1,4 @@
-//! The labels that every object of a cluster carries, and how to select by them.
+//! The labels that every object of a cluster carries, how to select by them, and annotations with a meaning.
 
 /// Which application an object belongs to. Always [`APP_NAME`] on objects of an etcd cluster.
 pub const APP: &str = "app.kubernetes.io/name";
@@ -14,6 +14,9 @@ pub const CLUSTER_NAME: &str = "etcd.improbable.io/cluster-name";
 
 /// The name of the EtcdPeer that an object belongs to.
 pub const PEER_NAME: &str = "etcd.improbable.io/peer-name";
+
+/// An annotation on an EtcdCluster. Setting it to any new value restarts all members, one by one.
+pub const RESTART: &str = "etcd.improbable.io/restart";
 
 /// The label selector that matches the objects of one cluster, in the form that `kubectl get --selector` takes.
 pub fn selector_of_cluster(name: &str) -> String {

@@ -1,9 +1,9 @@
 //! The Kubernetes API of the etcd operator, group `etcd.improbable.io`, version `v1alpha1`.
 //!
 //! Each resource has a file: [`cluster`], with [`cluster_status`], and [`peer`]. What both contain is in [`storage`],
-//! [`pod_template`], [`image`] and [`etcd`]; how a cluster is looked after is in [`care`]. `rules` holds the validation
-//! that the API server does, `schema` the corrections to the generated schemas. [`ids`], [`duration`] and [`quantity`]
-//! read and write values that are more than text.
+//! [`pod_template`], [`image`] and [`etcd`]; how a cluster is looked after is in [`care`], how it is upgraded in
+//! [`upgrade`]. `rules` holds the validation that the API server does, `schema` the corrections to the generated
+//! schemas. [`ids`], [`duration`] and [`quantity`] read and write values that are more than text.
 
 pub mod care;
 pub mod cluster;
@@ -20,6 +20,7 @@ pub mod quantity;
 mod rules;
 mod schema;
 pub mod storage;
+pub mod upgrade;
 
 pub use care::{CorruptionCheck, Maintenance, MemberReplacement, Recovery};
 pub use cluster::{EtcdCluster, EtcdClusterSpec};
@@ -34,6 +35,7 @@ pub use peer::{
 };
 pub use pod_template::{PodMetadata, PodTemplate};
 pub use storage::{DeletionPolicy, Ephemeral, Medium, Storage};
+pub use upgrade::Upgrade;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,8 @@ use crate::pod_template::PodTemplate;
 use crate::storage::Storage;
 use crate::{rules, schema};
 
-/// What the member should be like. It cannot be changed; the operator replaces the EtcdPeer instead.
+/// What the member should be like. It cannot be changed, apart from `podTemplate.metadata` and `podTemplate.resources`,
+/// which the operator changes in place when Kubernetes can; for any other change it replaces the EtcdPeer.
 #[expect(clippy::duplicated_attributes, reason = "several printed columns have the same type")]
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(

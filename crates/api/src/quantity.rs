@@ -15,6 +15,11 @@ pub fn rounded_down(quantity: &Quantity) -> Option<i64> {
     i64::try_from(nanos(&quantity.0)?.div_euclid(NANOS)).ok()
 }
 
+/// Whether both mean the same, however they are written: `1Gi` and `1024Mi` do.
+pub fn same_amount(one: &Quantity, other: &Quantity) -> bool {
+    one == other || (nanos(&one.0).is_some() && nanos(&one.0) == nanos(&other.0))
+}
+
 /// The amount in billionths, the smallest part that an amount can have; what is smaller is cut off.
 fn nanos(text: &str) -> Option<i128> {
     let (negative, unsigned) = match text.strip_prefix('-') {
@@ -102,6 +107,13 @@ mod tests {
         assert_eq!(down("-1"), Some(-1));
         assert_eq!(down("-0.5"), Some(-1));
         assert_eq!(up("-0.5"), Some(0));
+    }
+
+    #[test]
+    fn the_same_in_other_words() {
+        let same = |one: &str, other: &str| same_amount(&Quantity(one.into()), &Quantity(other.into()));
+        assert!(same("1Gi", "1024Mi") && same("0.5", "500m") && same("many", "many"));
+        assert!(!same("1Gi", "1G") && !same("many", "few"));
     }
 
     #[test]

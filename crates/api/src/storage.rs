@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{rules, schema};
+use crate::{quantity, rules, schema};
 
 /// The storage of each member: either `volumeClaimTemplate` or `ephemeral`.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,12 +31,30 @@ pub struct Storage {
     /// theirs. Write `ephemeral: {}` for the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<Ephemeral>,
+
+    /// Optional. `true` allows `volumeClaimTemplate` to be changed in ways that volumes cannot follow: a smaller size,
+    /// another storage class, other access modes and the like. Members are then replaced one by one, each by a new one
+    /// on a new volume, which gets its data from the others. It needs at least 3 members, because with fewer the data
+    /// would have no second place meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub migrate: bool,
 }
 
 impl Storage {
     /// Whether the data is lost with the pod.
     pub fn is_ephemeral(&self) -> bool {
         self.volume_claim_template.is_none()
+    }
+
+    /// How large the volume of a member should be, in bytes. `None` if it has none.
+    pub fn size(&self) -> Option<i64> {
+        let resources = self.volume_claim_template.as_ref()?.resources.as_ref()?;
+        quantity::rounded_up(resources.requests.as_ref()?.get("storage")?)
+    }
+
+    /// The storage class that was asked for. `None` if that was left to the Kubernetes cluster.
+    pub fn class(&self) -> Option<&str> {
+        self.volume_claim_template.as_ref()?.storage_class_name.as_deref()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Whether the API server accepts the definitions, and what it says when a rule is broken, is tested against a real one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -191,6 +192,7 @@ fn the_full_sample_shows_every_option() {
         vec!["etcd", "autoCompaction"],
         vec!["image"],
         vec!["podTemplate"],
+        vec!["upgrade"],
         vec!["recovery"],
         vec!["recovery", "memberReplacement"],
         vec!["maintenance"],
@@ -239,15 +241,77 @@ fn ephemeral_storage_is_on_disk_unless_said_otherwise() {
 }
 
 #[test]
+fn storage_has_a_size_and_maybe_a_class() {
+    let storage = |storage: Value| cluster_spec(json!({"storage": storage})).storage;
+    let sized = |size: Value| storage(json!({"volumeClaimTemplate": {"resources": {"requests": {"storage": size}}}}));
+    assert_eq!(sized(json!("1Gi")).size(), Some(1 << 30));
+    assert_eq!(sized(json!("1024Mi")).size(), Some(1 << 30));
+    assert_eq!(sized(json!(1_000_000)).size(), Some(1_000_000));
+    assert_eq!(sized(json!("big")).size(), None);
+    assert_eq!(sized(json!("1Gi")).class(), None);
+    for no_size in [json!({"ephemeral": {"sizeLimit": "1Gi"}}), json!({"volumeClaimTemplate": {}})] {
+        let storage = storage(no_size.clone());
+        assert_eq!((storage.size(), storage.class()), (None, None), "{no_size}");
+    }
+    assert_eq!(storage(json!({"volumeClaimTemplate": {"storageClassName": "fast"}})).class(), Some("fast"));
+}
+
+#[test]
+fn members_stay_on_their_volumes_unless_said_otherwise() {
+    let spec = cluster_spec(json!({}));
+    assert!(!spec.storage.migrate);
+    assert_eq!(serde_json::to_value(spec.storage).unwrap().get("migrate"), None);
+    let migrating = cluster_spec(json!({"storage": {"volumeClaimTemplate": {}, "migrate": true}}));
+    assert!(migrating.storage.migrate);
+    assert_eq!(serde_json::to_value(migrating.storage).unwrap()["migrate"], true);
+}
+
+#[test]
+fn an_upgrade_may_begin_with_a_backup() {
+    let backup_first = |upgrade: Value| cluster_spec(json!({"upgrade": upgrade})).upgrade.unwrap().backup_first;
+    assert_eq!(cluster_spec(json!({})).upgrade, None);
+    assert_eq!(backup_first(json!({})), None);
+    assert_eq!([true, false].map(|value| backup_first(json!({"backupFirst": value}))), [Some(true), Some(false)]);
+}
+
+/// The names of the fields at a path, each with the path before it, apart from some.
+fn fields(schema: &Value, path: &[&str], apart_from: &[&str]) -> BTreeSet<String> {
+    let names = property(schema, &[&["spec"], path].concat())["properties"].as_object().unwrap().keys();
+    let counting = names.filter(|name| !apart_from.contains(&name.as_str()));
+    counting.map(|name| [path, &[name.as_str()]].concat().join(".")).collect()
+}
+
+#[test]
+fn no_field_is_forgotten_that_cannot_be_changed() {
+    let listed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
+
+    let peer = schema_of("EtcdPeer");
+    let mut peer_stays = fields(&peer, &[], &["podTemplate"]);
+    peer_stays.extend(fields(&peer, &["podTemplate"], &["metadata", "resources"]));
+    assert_eq!(peer_stays, listed(&crate::rules::PEER_STAYS));
+
+    let cluster = schema_of("EtcdCluster");
+    let template = ["storage", "volumeClaimTemplate"];
+    let mut volumes_stay = fields(&cluster, &template, &["resources", "volumeName"]);
+    volumes_stay.extend(fields(&cluster, &[template.as_slice(), &["resources"]].concat(), &["requests"]));
+    let in_storage: BTreeSet<String> =
+        crate::rules::VOLUMES_STAY.iter().map(|path| format!("storage.{path}")).collect();
+    assert_eq!(volumes_stay, in_storage);
+}
+
+#[test]
 fn a_status_is_written_with_ids_as_etcd_prints_them() {
     let written = json!({
         "replicas": 1,
         "readyReplicas": 1,
+        "updatedReplicas": 1,
         "birth": {"token": "t", "size": 3},
         "clusterID": "cdf818194e3a8c32",
         "leader": "c-0",
+        "targetVersion": "3.6.16",
         "members": [{
             "name": "c-0", "id": "8e9e05c52164694d", "role": "Leader", "version": "3.6.16", "healthy": true, "dbSize": 20480,
+            "volumeSize": "10Gi",
         }, {
             "name": "c-1", "id": "1", "role": "Voter", "healthy": false, "unhealthySince": "2026-11-15T22:42:05Z",
         }],
@@ -256,7 +320,12 @@ fn a_status_is_written_with_ids_as_etcd_prints_them() {
     assert_eq!(status.cluster_id(), Some(0xcdf8_1819_4e3a_8c32));
     assert_eq!(status.member("c-0").unwrap().id(), Some(0x8e9e_05c5_2164_694d));
     assert_eq!(status.member("c-2"), None);
+    assert_eq!(status.member("c-0").unwrap().volume_size.as_deref(), Some("10Gi"));
+    assert_eq!((status.updated_replicas, status.target_version.as_deref()), (1, Some("3.6.16")));
     assert_eq!(serde_json::to_value(status).unwrap(), written);
+    // One that was written before there were these fields is read all the same.
+    let older: EtcdClusterStatus = serde_json::from_value(json!({"replicas": 3, "readyReplicas": 3})).unwrap();
+    assert_eq!((older.updated_replicas, older.target_version), (0, None));
 
     let written = json!({
         "memberID": "1",
@@ -378,6 +447,7 @@ fn every_field_of_ours_is_described() {
         property(&cluster, &["status", "birth"]),
         property(&cluster, &["spec", "storage"]),
         property(&cluster, &["spec", "storage", "ephemeral"]),
+        property(&cluster, &["spec", "upgrade"]),
         property(&cluster, &["spec", "image"]),
         property(&cluster, &["spec", "recovery"]),
         property(&cluster, &["spec", "recovery", "memberReplacement"]),

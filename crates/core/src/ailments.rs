@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::gate::REFUSED;
-use crate::observed::{Data, Identity, Member, Observed, Pod, Problem, ProblemKind};
+use crate::observed::{Data, Identity, Member, Observed, Peer, Pod, Problem, ProblemKind};
 
 /// How long a member may be out of reach before its pod is restarted, if the user never wants it replaced: half of the
 /// time after which it would be.
@@ -36,6 +36,8 @@ pub enum Ailment {
         restarted: Option<i64>,
         /// Whether it was ever started there.
         began: bool,
+        /// Whether what it was made from is not known to work: then a new member would not either.
+        on_trial: bool,
     },
     /// Its pod was to stop, and does not.
     Stuck { since: i64 },
@@ -129,7 +131,16 @@ fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
     {
         return Ailment::Hindered;
     }
-    Ailment::Silent { since, restarted: Some(pod.created).filter(|created| *created > since), began: pod.began }
+    let restarted = Some(pod.created).filter(|created| *created > since);
+    Ailment::Silent { since, restarted, began: pod.began, on_trial: is_on_trial(observed, ordinal) }
+}
+
+/// Whether a voter was made as the spec asks for now, and nobody who was made like that was ever seen to answer. What is to
+/// be made from something else is not on trial any more, and a learner costs nothing to be tried again.
+fn is_on_trial(observed: &Observed, ordinal: u32) -> bool {
+    let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
+    let is_proven = |(other, peer): (&u32, &Peer)| peer.proven && !observed.outdated.contains_key(other);
+    !is_learner && !observed.outdated.contains_key(&ordinal) && !observed.peers.iter().any(is_proven)
 }
 
 /// A member does not answer while its database is defragmented, and that may take long.
@@ -140,6 +151,14 @@ fn is_being_defragmented(observed: &Observed, ordinal: u32) -> bool {
 
 /// What helps a member. Whether the others can bear it is another question.
 pub fn treatment_of(observed: &Observed, ailment: &Ailment) -> Treatment {
+    match (usual_treatment(observed, ailment), ailment) {
+        // What it was made from is the likely cause, and that is for the user to change.
+        (Treatment::Replace(_), Ailment::Silent { on_trial: true, .. }) => Treatment::Wait,
+        (treatment, _) => treatment,
+    }
+}
+
+fn usual_treatment(observed: &Observed, ailment: &Ailment) -> Treatment {
     let waited = |since: i64, time: i64| observed.now - since >= time;
     match ailment {
         Ailment::DataLost(why) => Treatment::Replace(why.clone()),
@@ -159,7 +178,7 @@ pub fn treatment_of(observed: &Observed, ailment: &Ailment) -> Treatment {
             }
         }
         // It has never begun, so there is nothing to restart: it waits for its volume or its image.
-        Ailment::Silent { began: false, since, restarted } => {
+        Ailment::Silent { began: false, since, restarted, .. } => {
             let after = observed.replace_after.map(|after| after.max(NOT_BEGUN));
             if after.is_some_and(|after| waited(restarted.unwrap_or(*since), after)) {
                 Treatment::Replace("its pod does not start".to_owned())

@@ -5,8 +5,10 @@
 
 pub mod ailments;
 pub mod birth;
+pub mod changes;
 pub mod conditions;
 pub mod cpu;
+mod flags;
 pub mod founders;
 pub mod gate;
 mod healing;
@@ -17,8 +19,11 @@ pub mod observed;
 pub mod plan;
 pub mod quorum;
 mod resize;
+pub mod rolling;
 pub mod status;
+mod versions;
 pub mod vigil;
+pub mod volumes;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,8 @@ use crate::ailments::{data_loss, members_told};
 use crate::founders;
 use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, Told};
 use crate::plan::{Start, Step};
+use crate::rolling::{is_leaving, model_of_new};
+use crate::versions::data_version;
 
 /// How long after it should have stopped a pod is given up.
 const STOPS_WITHIN: i64 = 300;
@@ -15,7 +17,7 @@ pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
     let mut steps = Vec::new();
     for ordinal in 0..birth.size {
         if !observed.peers.contains_key(&ordinal) {
-            steps.push(Step::CreatePeer { ordinal, founding: true });
+            steps.push(Step::CreatePeer { ordinal, founding: true, model: model_of_new(observed) });
         }
         if observed.durable && !observed.claims.contains_key(&ordinal) {
             steps.push(Step::CreateClaim { ordinal, birth: Some(birth.clone()), identity: None });
@@ -53,7 +55,7 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
             _ => continue,
         };
         if peer.is_none() {
-            steps.push(Step::CreatePeer { ordinal, founding: false });
+            steps.push(Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) });
         }
         let told = Told { data: Data::Kept, identity: Some(identity) };
         // What is kept in the pod itself does not come back with a new one.
@@ -101,10 +103,10 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
     let started = member.started || answers;
     if peer.is_none() {
-        steps.push(Step::CreatePeer { ordinal, founding: false });
+        steps.push(Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) });
     }
     let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
-    let serves_clients = !member.learner;
+    let serves_clients = !member.learner && !is_leaving(observed, ordinal);
     let record = Some(Step::RecordMember { ordinal, identity, started });
     let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
     if !started {
@@ -116,8 +118,11 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             steps.push(Step::CreateClaim { ordinal, birth: None, identity: Some(identity) });
         }
         // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
-        Some(claim) if (started || member.learner) && !claim.deleting && claim.identity != Some(identity) => {
-            steps.push(Step::MarkClaim { ordinal, identity });
+        Some(claim) if (started || member.learner) && !claim.deleting => {
+            let version = data_version(observed, member).or_else(|| claim.version.clone());
+            if claim.identity != Some(identity) || claim.version != version {
+                steps.push(Step::MarkClaim { ordinal, identity, version });
+            }
         }
         _ => {}
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::format_id;
 
+use crate::changes::Change;
 use crate::names::Place;
 
 /// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name. Moments are
@@ -32,8 +33,13 @@ pub struct Observed {
     pub birth: Option<Birth>,
     /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<u64>,
-    /// The members that were made from another spec than the one that the user wants now.
-    pub outdated: BTreeSet<u32>,
+    pub versions: Versions,
+    /// What differs between the spec and what members were made from, for those that were made from something else.
+    pub outdated: BTreeMap<u32, Change>,
+    /// Whether this cluster may restart members now: not all clusters do so at the same time.
+    pub has_turn: bool,
+    /// Whether members may be replaced for the sake of their volumes.
+    pub migrates: bool,
     pub peers: BTreeMap<u32, Peer>,
     pub pods: BTreeMap<u32, Pod>,
     pub claims: BTreeMap<u32, Claim>,
@@ -52,6 +58,21 @@ pub struct Observed {
     pub compacted: Option<i64>,
     /// The members whose data differs from that which a majority agrees on, by ID.
     pub differing: BTreeSet<u64>,
+}
+
+/// What is known about versions of etcd, as they are written: `3.6.16`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// What the user asks for.
+    pub wanted: String,
+    /// What was last found possible: new members are made with it.
+    pub accepted: Option<String>,
+    /// What the members have agreed on, as etcd says; as it said last, while it can't be asked.
+    pub cluster: Option<String>,
+    /// Where a downgrade that was begun leads.
+    pub downgrade: Option<String>,
+    /// The flags that the user asks for, without leading dashes.
+    pub flags: Vec<String>,
 }
 
 /// What etcd raises when it can't go on by itself. It stays until somebody disarms it.
@@ -90,6 +111,10 @@ pub struct Peer {
     /// Whether the member was ever seen running under that identity, so that its data must be there.
     pub started: bool,
     pub deleting: bool,
+    /// The version of etcd that it asks for.
+    pub version: String,
+    /// Whether its member was ever seen to answer, so that what it was made from is known to work.
+    pub proven: bool,
     /// The last time that a member of this name was given up.
     pub replacement: Option<Replacement>,
     pub defragmented: Option<Defragmentation>,
@@ -132,6 +157,8 @@ pub struct Pod {
     pub told: Option<Told>,
     /// Whether the client Service sends clients to it.
     pub serves_clients: bool,
+    /// Since when clients are sent elsewhere because it is going to be restarted.
+    pub leaving_since: Option<i64>,
     pub created: i64,
     /// Since when it should have stopped, if it is being deleted.
     pub deleting_since: Option<i64>,
@@ -189,8 +216,18 @@ pub struct Claim {
     pub birth: Option<Birth>,
     /// The member whose data it holds.
     pub identity: Option<Identity>,
+    /// The version of etcd whose minor can read the data, and no earlier one.
+    pub version: Option<String>,
     /// The node that its volume is bound to, if it is bound to one. It is looked at only if no node takes the pod.
     pub node: Option<Node>,
+    /// How large its volume is, as Kubernetes writes it.
+    pub size: Option<String>,
+    /// Whether it asks for less space than the spec does.
+    pub too_small: bool,
+    /// Why it can't be made larger, if that was looked at and it can't.
+    pub cannot_grow: Option<String>,
+    /// How it differs from what the spec asks for in a way that a volume can't follow.
+    pub misfit: Option<String>,
 }
 
 /// What a member says about itself.
@@ -201,6 +238,8 @@ pub struct Answer {
     pub leader: Option<u64>,
     pub learner: bool,
     pub version: String,
+    /// The version whose programs could read its data, if it says so.
+    pub storage_version: Option<String>,
     /// How large its database is, in bytes, and how much of that is used.
     pub db_size: i64,
     pub db_in_use: i64,

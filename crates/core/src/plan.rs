@@ -9,6 +9,8 @@ use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_founders};
 use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Replacement, Told};
 use crate::resize::next_membership_change;
+use crate::rolling::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
+use crate::volumes::{grow_claims, next_migration};
 
 /// Something to do. Each is safe to do twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub enum Step {
     CreatePeer {
         ordinal: u32,
         founding: bool,
+        model: Model,
     },
     /// Record in the EtcdPeer who the member is, and whether it was seen running.
     RecordMember {
@@ -32,10 +35,11 @@ pub enum Step {
         birth: Option<Birth>,
         identity: Option<Identity>,
     },
-    /// Write on the claim whose data it holds, so that the data is known when nothing else is left.
+    /// Write on the claim whose data it holds and who can read it, so that this is known when nothing else is left.
     MarkClaim {
         ordinal: u32,
         identity: Identity,
+        version: Option<String>,
     },
     CreatePod {
         ordinal: u32,
@@ -47,6 +51,32 @@ pub enum Step {
         told: Told,
         serves_clients: bool,
     },
+    /// Send clients elsewhere, because the pod is about to be restarted.
+    DrainPod {
+        ordinal: u32,
+    },
+    /// Delete an EtcdPeer and its pod, so that both are made anew as the spec asks for. The volume stays.
+    ReplacePeer {
+        ordinal: u32,
+        why: String,
+    },
+    /// Give a running pod the labels and annotations that the spec asks for.
+    Relabel {
+        ordinal: u32,
+    },
+    /// Give a running pod the resources that the spec asks for, and the labels and annotations.
+    Resize {
+        ordinal: u32,
+    },
+    /// Ask for as much space as the spec does.
+    GrowClaim {
+        ordinal: u32,
+    },
+    /// Record that members are made with a version from now on.
+    AcceptVersion(String),
+    /// Have etcd make its data readable for an earlier version.
+    EnableDowngrade(String),
+    CancelDowngrade,
     DeletePod {
         ordinal: u32,
         why: String,
@@ -109,6 +139,7 @@ impl Step {
             self,
             Step::RecordBirth(_)
                 | Step::AddLearner { .. }
+                | Step::ReplacePeer { .. }
                 | Step::DeletePod { .. }
                 | Step::RestartPod { .. }
                 | Step::FencePod { .. }
@@ -121,13 +152,23 @@ impl Step {
     /// The member that it is about. `None` if it is about the whole cluster.
     pub fn ordinal(&self) -> Option<u32> {
         match self {
-            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::Disarm(_) => None,
+            Step::RecordBirth(_)
+            | Step::RecordClusterId(_)
+            | Step::Disarm(_)
+            | Step::AcceptVersion(_)
+            | Step::EnableDowngrade(_)
+            | Step::CancelDowngrade => None,
             Step::CreatePeer { ordinal, .. }
             | Step::RecordMember { ordinal, .. }
             | Step::CreateClaim { ordinal, .. }
             | Step::MarkClaim { ordinal, .. }
             | Step::CreatePod { ordinal, .. }
             | Step::TellPod { ordinal, .. }
+            | Step::DrainPod { ordinal }
+            | Step::ReplacePeer { ordinal, .. }
+            | Step::Relabel { ordinal }
+            | Step::Resize { ordinal }
+            | Step::GrowClaim { ordinal }
             | Step::DeletePod { ordinal, .. }
             | Step::RestartPod { ordinal, .. }
             | Step::FencePod { ordinal, .. }
@@ -155,6 +196,7 @@ impl Step {
     pub(crate) fn is_same_act(&self, other: &Step) -> bool {
         match (self, other) {
             (Step::DeletePod { ordinal, .. }, Step::DeletePod { ordinal: other, .. })
+            | (Step::ReplacePeer { ordinal, .. }, Step::ReplacePeer { ordinal: other, .. })
             | (Step::RestartPod { ordinal, .. }, Step::RestartPod { ordinal: other, .. })
             | (Step::FencePod { ordinal, .. }, Step::FencePod { ordinal: other, .. }) => ordinal == other,
             (Step::RemoveMember { member_id, .. }, Step::RemoveMember { member_id: other, .. }) => member_id == other,
@@ -167,6 +209,16 @@ impl Step {
 /// enough to build something, never to take something away.
 pub fn is_confirmed(step: &Step, live: &Observed) -> bool {
     plan(live).steps.iter().any(|planned| planned.is_same_act(step))
+}
+
+/// What a new EtcdPeer is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Model {
+    Spec,
+    /// The spec, but with the version that was last found possible.
+    SpecWithVersion(String),
+    /// The EtcdPeer of another member, because what the spec asks for may not reach anybody yet.
+    Member(u32),
 }
 
 /// How a member starts.
@@ -200,13 +252,28 @@ impl Waiting {
             "OldClaimGoing",
             "OldPeerGoing",
             "EarlierLifeGoing",
+            "Rolling",
+            "ClientsLeaving",
+            "PreparingDowngrade",
         ]
         .contains(&self.reason)
     }
 
     /// Whether it needs a person's attention.
     pub fn is_trouble(&self) -> bool {
-        ["Refused", "WrongCluster", "QuorumAtRisk", "NoQuorum", "ForeignLearner", "NoHeir"].contains(&self.reason)
+        [
+            "Refused",
+            "ChangeRefused",
+            "RollHalted",
+            "WrongVersion",
+            "VolumesCannotGrow",
+            "WrongCluster",
+            "QuorumAtRisk",
+            "NoQuorum",
+            "ForeignLearner",
+            "NoHeir",
+        ]
+        .contains(&self.reason)
     }
 
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
@@ -226,7 +293,7 @@ impl Plan {
     }
 
     /// This plan, or another if there is nothing to do or to wait for in it.
-    fn or_else(self, other: impl FnOnce() -> Plan) -> Self {
+    pub fn or_else(self, other: impl FnOnce() -> Plan) -> Self {
         if self == Plan::default() { other() } else { self }
     }
 
@@ -263,7 +330,11 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
         Some(membership) => return wrong_cluster(membership.cluster_id, expected),
         None => {}
     }
+    if let Some(plan) = adopt_version(observed) {
+        return plan;
+    }
     let mut steps = start_founders(observed, birth);
+    steps.extend(remake_what_does_not_run(observed));
     steps.extend(restart_a_silent_founder(observed));
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of the {} founding members answer", birth.size);
@@ -272,7 +343,11 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
 
 fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let Some(membership) = &observed.membership else {
+        if let Some(plan) = adopt_version(observed) {
+            return plan;
+        }
         let mut steps = restart_known_members(observed, cluster_id);
+        steps.extend(remake_what_does_not_run(observed));
         steps.extend(restart_a_silent_pod(observed));
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };
@@ -282,10 +357,18 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
     steps.extend(disarm_orphans(observed, membership));
-    // What is ill is treated before anything is made larger or smaller, and both before what can wait.
-    let next = treat_the_unwell(observed, membership, || next_membership_change(observed, membership))
-        .or_else(|| next_maintenance(observed, membership));
-    steps.extend(next.steps);
+    steps.extend(grow_claims(observed));
+    // What is ill is treated before anything is made larger or smaller, and both before members that are well change.
+    let next = treat_the_unwell(observed, membership, || {
+        remake_broken(observed, membership)
+            .or_else(|| next_membership_change(observed, membership))
+            .or_else(|| next_change(observed, membership))
+            .or_else(|| next_migration(observed, membership))
+    });
+    // What waits for a person does not keep members from being looked after.
+    let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| !waiting.is_short());
+    let care = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
+    steps.extend(next.steps.into_iter().chain(care));
     Plan { steps, waiting: next.waiting }
 }
 

@@ -5,6 +5,7 @@ use crate::members::clear_away;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
 use crate::quorum::may_remove;
+use crate::rolling::{is_to_be_remade, model_of_new, remake_learner};
 
 pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(learner) = membership.learner() {
@@ -28,6 +29,8 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
             waiting("FounderStarting", format!("{name} has to start for the first time before the members may change"))
         }
         (Some((ordinal, voter)), ..) => remove_voter(observed, membership, *ordinal, voter, "fewer are asked for"),
+        // etcd lets nobody join while a downgrade is in progress. It is taken up again afterwards.
+        (None, Some(_), None) if observed.versions.downgrade.is_some() => step(Step::CancelDowngrade),
         // Before an ordinal that is too high leaves, the one that is missing comes: never fewer than asked for.
         (None, Some(ordinal), None) => grow(observed, membership, ordinal),
     }
@@ -44,6 +47,13 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
     }
     if !learner.started || !observed.is_healthy(learner) {
+        if observed.versions.downgrade.is_some() {
+            return step(Step::CancelDowngrade);
+        }
+        let steps = remake_learner(observed, ordinal, learner.id);
+        if !steps.is_empty() {
+            return Plan::steps(steps);
+        }
         let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
         return waiting("LearnerStarting", format!("{name} has joined as a learner and is starting{problem}"));
@@ -71,8 +81,13 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
         Some(peer) if peer.deleting => {
             waiting("OldPeerGoing", format!("the old EtcdPeer {name} is still being deleted"))
         }
+        // It was made from what is not asked for any more.
+        Some(_) if is_to_be_remade(observed, ordinal) => step(Step::DeletePeer { ordinal }),
         Some(_) => step(Step::AddLearner { ordinal }),
-        None => Plan::steps(vec![Step::CreatePeer { ordinal, founding: false }, Step::AddLearner { ordinal }]),
+        None => Plan::steps(vec![
+            Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) },
+            Step::AddLearner { ordinal },
+        ]),
     }
 }
 

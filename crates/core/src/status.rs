@@ -12,6 +12,7 @@ use crate::maintenance::is_out_of_space;
 use crate::observed::{Alarm, AlarmKind, Answer, Member, Membership, Observed, Pod};
 use crate::plan::{Plan, Step};
 use crate::quorum::quorum;
+use crate::rolling::{progress, updated};
 
 /// The status to report. It equals the previous one if there is nothing new to say.
 pub fn status_to_report(
@@ -26,12 +27,14 @@ pub fn status_to_report(
     EtcdClusterStatus {
         replicas: count(observed.peers.len()),
         ready_replicas: count(healthy_voters(observed)),
+        updated_replicas: count(updated(observed)),
         label_selector: Some(selector_of_cluster(&observed.place.cluster)),
         birth: previous.birth.clone(),
         cluster_id: previous.cluster_id.clone(),
         leader: leader.and_then(|leader| name_of(observed, leader)).or_else(|| previous.leader.clone()),
         members: members(observed, previous),
-        cluster_version: cluster_version(observed).or_else(|| previous.cluster_version.clone()),
+        cluster_version: observed.versions.cluster.clone(),
+        target_version: previous.target_version.clone(),
         observed_generation: generation,
         conditions: conditions_after(&previous.conditions, &statements, generation, now),
     }
@@ -157,23 +160,22 @@ fn mebibytes(bytes: i64) -> String {
     format!("{:.1}Mi", bytes as f64 / MEBIBYTE as f64)
 }
 
+/// What is waited for that does not come by itself.
+const HALTS: [&str; 7] =
+    ["Refused", "WrongCluster", "Paused", "ChangeRefused", "RollHalted", "WrongVersion", "VolumesCannotGrow"];
+
 fn progressing(observed: &Observed, plan: &Plan) -> Statement {
     // The membership change is what a person wants to read about; it comes last.
     let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
     match (doing, &plan.waiting) {
-        (_, Some(waiting)) if ["Refused", "WrongCluster", "Paused"].contains(&waiting.reason) => {
+        (_, Some(waiting)) if HALTS.contains(&waiting.reason) => {
             Statement::no("Progressing", waiting.reason, &waiting.message)
         }
         (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
-        (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
-        (None, None) if !observed.outdated.is_empty() => {
-            let names: Vec<String> = observed.outdated.iter().map(|it| observed.place.member_name(*it)).collect();
-            let message = format!(
-                "the spec has changed since these members were made, and they keep the old one for now: {}",
-                names.join(", ")
-            );
-            Statement::no("Progressing", "ChangeNotCarriedOut", message)
+        (Some((reason, message)), None) if !observed.outdated.is_empty() => {
+            Statement::yes("Progressing", reason, format!("{}; {message}", progress(observed)))
         }
+        (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
         (None, None) => Statement::no("Progressing", "AsAskedFor", "the cluster is as its spec asks for"),
     }
 }
@@ -294,6 +296,24 @@ fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> 
             ("StartingMember", format!("{} is being started", name(ordinal)))
         }
         Step::DeletePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being stopped: {why}", name(ordinal))),
+        Step::DrainPod { ordinal } => {
+            ("RestartingMember", format!("clients of {} are sent elsewhere before it is restarted", name(ordinal)))
+        }
+        Step::ReplacePeer { ordinal, why } => {
+            ("RestartingMember", format!("{} is being restarted: {why}", name(ordinal)))
+        }
+        Step::Relabel { ordinal } => {
+            ("ChangingPod", format!("{}'s pod gets other labels or annotations", name(ordinal)))
+        }
+        Step::Resize { ordinal } => ("ChangingPod", format!("{}'s pod gets other resources", name(ordinal))),
+        Step::GrowClaim { ordinal } => {
+            ("GrowingVolume", format!("the volume of {} is being made larger", name(ordinal)))
+        }
+        Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
+        Step::EnableDowngrade(version) => {
+            ("PreparingDowngrade", format!("etcd is told that it will be downgraded to {version}"))
+        }
+        Step::CancelDowngrade => ("CancellingDowngrade", "etcd is told that it will not be downgraded".to_owned()),
         Step::RestartPod { ordinal, why } => {
             ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
         }
@@ -359,6 +379,7 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
         version: answer.map(|answer| answer.version.clone()),
         healthy: Some(observed.is_healthy(member)),
         db_size: answer.map(|answer| size_to_report(answer.db_size, reported_size)),
+        volume_size: member.ordinal.and_then(|ordinal| observed.claims.get(&ordinal)?.size.clone()),
         unhealthy_since: None,
     }
 }
@@ -383,17 +404,6 @@ fn name_of(observed: &Observed, member_id: u64) -> Option<String> {
 fn healthy_voters(observed: &Observed) -> usize {
     let voters = observed.membership.iter().flat_map(Membership::voters);
     voters.filter(|voter| observed.is_healthy(voter)).count()
-}
-
-/// The version that all members support: the lowest minor among them.
-fn cluster_version(observed: &Observed) -> Option<String> {
-    let versions = observed.answers.values().flatten().filter_map(|answer| minor_of(&answer.version));
-    versions.min().map(|(major, minor)| format!("{major}.{minor}.0"))
-}
-
-fn minor_of(version: &str) -> Option<(u64, u64)> {
-    let mut numbers = version.split('.').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 fn count(number: usize) -> i32 {

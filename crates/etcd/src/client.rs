@@ -3,6 +3,7 @@
 //! One client per member on purpose: whether *this* member is healthy cannot be learned from a client that may ask
 //! another one.
 
+use std::future::Future;
 use std::time::Duration;
 
 use tonic::client::Grpc;
@@ -13,10 +14,17 @@ use tonic_prost::ProstCodec;
 
 use crate::error::{Cause, Error, cause_of, whole_story};
 use crate::messages::{
-    AlarmRequest, DefragmentRequest, Done, HashKvRequest, HashKvResponse, MemberAddRequest, MemberAddResponse,
-    MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, StatusRequest, StatusResponse,
+    AlarmRequest, DefragmentRequest, Done, DowngradeRequest, HashKvRequest, HashKvResponse, MemberAddRequest,
+    MemberAddResponse, MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, StatusRequest,
+    StatusResponse,
 };
 use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status};
+use crate::version;
+
+// The methods that are called in more than one place.
+const RANGE: &str = "/etcdserverpb.KV/Range";
+const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+const DOWNGRADE: &str = "/etcdserverpb.Maintenance/Downgrade";
 
 /// Asks one member. Every call, dialling included, ends within the deadline given at the beginning.
 #[derive(Debug)]
@@ -45,7 +53,7 @@ impl MemberClient {
     /// What the member says of itself. Learners answer this too, and it needs no quorum.
     pub async fn status(&mut self) -> Result<Status, Error> {
         let doing = || "asking for the status".to_owned();
-        let answer: StatusResponse = self.call(doing, "/etcdserverpb.Maintenance/Status", StatusRequest {}).await?;
+        let answer: StatusResponse = self.call(doing, STATUS, StatusRequest {}).await?;
         Status::from_answer(answer).ok_or_else(|| self.incomplete(doing()))
     }
 
@@ -61,9 +69,7 @@ impl MemberClient {
 
     /// Can this member serve a read that the cluster agrees on? This is what being healthy means.
     pub async fn check_linearizable_read(&mut self) -> Result<(), Error> {
-        // Any key will do, whether it exists or not.
-        let request = RangeRequest { key: b"health".to_vec(), revision: 0, serializable: false, count_only: true };
-        let Done {} = self.call(|| "reading with a quorum".into(), "/etcdserverpb.KV/Range", request).await?;
+        let Done {} = self.call(|| "reading with a quorum".into(), RANGE, read_with_quorum()).await?;
         Ok(())
     }
 
@@ -86,7 +92,7 @@ impl MemberClient {
         let doing = || format!("reading revision {revision}");
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
         let request = RangeRequest { key: b"health".to_vec(), revision, serializable: true, count_only: true };
-        match self.call(doing, "/etcdserverpb.KV/Range", request).await {
+        match self.call(doing, RANGE, request).await {
             Ok(Done {}) => Ok(true),
             Err(error) if matches!(error.cause, Cause::Compacted) => Ok(false),
             Err(error) => Err(error),
@@ -153,6 +159,72 @@ impl MemberClient {
         Ok(())
     }
 
+    /// The version whose features all members may use, as `major.minor.0`, as far as this member knows; `None` until
+    /// there is one. It rises by itself some seconds after the last member was upgraded. It is `3.0.0` while a new
+    /// cluster waits for its members. Learners answer this too, and it needs no quorum.
+    pub async fn cluster_version(&mut self) -> Result<Option<String>, Error> {
+        let outcome = within(self.deadline, version::ask(self.endpoint.uri())).await;
+        self.concluded(|| "asking for the cluster version".into(), outcome)
+    }
+
+    /// Could the cluster be downgraded to this version now? Only to the minor version right below its own; the patch
+    /// version of `target` makes no difference. etcd looks at nothing else, not even at the data. Needs a quorum.
+    pub async fn validate_downgrade(&mut self, target: &str) -> Result<(), Error> {
+        let request = DowngradeRequest { action: DowngradeRequest::VALIDATE, version: target.into() };
+        let Done {} = self.call(|| format!("validating the downgrade to {target}"), DOWNGRADE, request).await?;
+        Ok(())
+    }
+
+    /// Begins a downgrade; that this very one is in progress already is no error. Some seconds later the version of the
+    /// cluster follows, and with it the storage version of each member. Before that, the older etcd refuses to start
+    /// with the data, and so it may after a member that was killed right then: a storage version is told a moment before
+    /// it is on the disk. No new member can start, of either version, while a downgrade is in progress. It ends by
+    /// itself some seconds after all members run the older version. Needs a quorum.
+    pub async fn enable_downgrade(&mut self, target: &str) -> Result<(), Error> {
+        let outcome = within(self.deadline, self.enable(target)).await;
+        self.concluded(|| format!("enabling the downgrade to {target}"), outcome)
+    }
+
+    async fn enable(&mut self, target: &str) -> Result<(), Cause> {
+        let request = DowngradeRequest { action: DowngradeRequest::ENABLE, version: target.into() };
+        match self.ask(DOWNGRADE, request).await {
+            Ok(Done {}) => Ok(()),
+            // Once the version of the cluster has followed, the target is not below it any more, and that is what etcd
+            // says rather than that a downgrade is in progress. It made sure to be up to date before it said either.
+            Err(refusal @ (Cause::DowngradeInProgress | Cause::BadDowngradeTarget(_))) => {
+                let status: StatusResponse = self.ask(STATUS, StatusRequest {}).await?;
+                let is_this_one = status.downgrade_target().is_some_and(|v| same_minor(v, target));
+                if is_this_one { Ok(()) } else { Err(refusal) }
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Ends a downgrade; that none is in progress is no error. If no member runs the older version, the version of the
+    /// cluster and the storage versions rise again some seconds later. Needs a quorum. A 3.5 that cancels one does so,
+    /// but does not answer in time: try again.
+    pub async fn cancel_downgrade(&mut self) -> Result<(), Error> {
+        let outcome = within(self.deadline, self.cancel()).await;
+        self.concluded(|| "cancelling the downgrade".into(), outcome)
+    }
+
+    async fn cancel(&mut self) -> Result<(), Cause> {
+        let request = DowngradeRequest { action: DowngradeRequest::CANCEL, version: String::new() };
+        match self.ask(DOWNGRADE, request).await {
+            Ok(Done {}) => {}
+            Err(Cause::NoDowngrade) => return Ok(()),
+            Err(cause) => return Err(cause),
+        }
+        // From 3.6 on etcd answers as if it had worked whatever came of it, so look. Reading with a quorum first makes
+        // sure that the member is up to date.
+        let Done {} = self.ask(RANGE, read_with_quorum()).await?;
+        let status: StatusResponse = self.ask(STATUS, StatusRequest {}).await?;
+        match status.downgrade_target() {
+            None => Ok(()),
+            Some(target) => Err(Cause::NoConsensus(format!("the downgrade to {target} is still in progress"))),
+        }
+    }
+
     async fn list_members(&mut self, linearizable: bool) -> Result<Membership, Error> {
         let doing = || "listing the members".to_owned();
         let request = MemberListRequest { linearizable };
@@ -170,11 +242,11 @@ impl MemberClient {
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
-        let deadline = self.deadline;
-        let outcome = match tokio::time::timeout(deadline, self.ask(method, request)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Cause::TimedOut(deadline)),
-        };
+        let outcome = within(self.deadline, self.ask(method, request)).await;
+        self.concluded(doing, outcome)
+    }
+
+    fn concluded<A>(&mut self, doing: impl Fn() -> String, outcome: Result<A, Cause>) -> Result<A, Error> {
         outcome.map_err(|cause| {
             // A connection to a machine that vanished stays silent for minutes. The next call had better dial.
             if matches!(cause, Cause::TimedOut(_) | Cause::Unreachable(_)) {
@@ -207,5 +279,34 @@ impl MemberClient {
 
     fn incomplete(&self, doing: String) -> Error {
         Error { endpoint: self.url.clone(), doing, cause: Cause::Other("the answer lacks what was asked for".into()) }
+    }
+}
+
+async fn within<A>(deadline: Duration, asking: impl Future<Output = Result<A, Cause>>) -> Result<A, Cause> {
+    tokio::time::timeout(deadline, asking).await.unwrap_or(Err(Cause::TimedOut(deadline)))
+}
+
+fn read_with_quorum() -> RangeRequest {
+    // Any key will do, whether it exists or not.
+    RangeRequest { key: b"health".to_vec(), revision: 0, serializable: false, count_only: true }
+}
+
+/// Are these the same to etcd, which downgrades from minor version to minor version?
+fn same_minor(one: &str, other: &str) -> bool {
+    one.split('.').take(2).eq(other.split('.').take(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patch_version_makes_no_difference() {
+        for other in ["3.6.0", "3.6", "3.6.16"] {
+            assert!(same_minor("3.6.0", other), "{other}");
+        }
+        for other in ["3.5.0", "4.6.0", "3", "3.60", ""] {
+            assert!(!same_minor("3.6.0", other), "{other}");
+        }
     }
 }

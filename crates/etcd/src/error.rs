@@ -53,6 +53,14 @@ pub enum Cause {
     /// Normal for a member that is behind the others: it does not have this revision yet.
     #[error("the revision is in the future")]
     FutureRevision,
+    /// Only the minor version right below the cluster's version can be downgraded to. While a downgrade is in progress
+    /// the cluster's version changes, and for some seconds after one was cancelled it is still the lower one.
+    #[error("the cluster cannot be downgraded to this version: {0}")]
+    BadDowngradeTarget(String),
+    #[error("a downgrade is in progress")]
+    DowngradeInProgress,
+    #[error("no downgrade is in progress")]
+    NoDowngrade,
     #[error("{0}")]
     Other(String),
 }
@@ -83,6 +91,13 @@ pub(crate) fn cause_of(status: &Status, deadline: Duration) -> Cause {
         | (Code::Unavailable, "unhealthy cluster") => Cause::Unhealthy(message.into()),
         (Code::OutOfRange, "mvcc: required revision has been compacted") => Cause::Compacted,
         (Code::OutOfRange, "mvcc: required revision is a future revision") => Cause::FutureRevision,
+        (Code::InvalidArgument, "invalid downgrade target version" | "wrong downgrade target version format") => {
+            Cause::BadDowngradeTarget(message.into())
+        }
+        (Code::FailedPrecondition, "cluster has a downgrade job in progress") => Cause::DowngradeInProgress,
+        (Code::FailedPrecondition, "no inflight downgrade job") => Cause::NoDowngrade,
+        // Here too the code differs from version to version.
+        (_, "cluster version not found during downgrade") => Cause::NoConsensus(message.into()),
         (Code::Unavailable, "no leader" | "leader changed") => Cause::NoConsensus(message.into()),
         (Code::Unavailable, m) if m.starts_with("request timed out") => Cause::NoConsensus(message.into()),
         // A member that shuts down, or a proxy in front of one.
@@ -149,6 +164,17 @@ mod tests {
         assert_eq!(out_of_range("etcdserver: mvcc: required revision has been compacted"), Cause::Compacted);
         assert_eq!(out_of_range("etcdserver: mvcc: required revision is a future revision"), Cause::FutureRevision);
         assert!(matches!(out_of_range("something else"), Cause::Other(_)));
+
+        let invalid = |message| cause(Code::InvalidArgument, message);
+        assert!(matches!(invalid("etcdserver: invalid downgrade target version"), Cause::BadDowngradeTarget(_)));
+        assert!(matches!(invalid("etcdserver: wrong downgrade target version format"), Cause::BadDowngradeTarget(_)));
+        assert!(matches!(invalid("etcdserver: key is not provided"), Cause::Other(_)));
+        assert_eq!(precondition("etcdserver: cluster has a downgrade job in progress"), Cause::DowngradeInProgress);
+        assert_eq!(precondition("etcdserver: no inflight downgrade job"), Cause::NoDowngrade);
+        for code in [Code::Unavailable, Code::FailedPrecondition] {
+            let no_version = cause(code, "etcdserver: cluster version not found during downgrade");
+            assert!(matches!(no_version, Cause::NoConsensus(_)));
+        }
 
         assert_eq!(cause(Code::NotFound, "etcdserver: member not found"), Cause::MemberNotFound);
         assert_eq!(cause(Code::DeadlineExceeded, "context deadline exceeded"), Cause::TimedOut(DEADLINE));

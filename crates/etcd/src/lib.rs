@@ -9,6 +9,7 @@ mod error;
 pub mod identity;
 mod messages;
 mod model;
+mod version;
 mod wal;
 
 pub use archive::archive;

@@ -111,6 +111,38 @@ pub struct StatusResponse {
     pub storage_version: String,
     #[prost(int64, tag = "12")]
     pub db_size_quota: i64,
+    /// From etcd 3.6 on it is always there.
+    #[prost(message, optional, tag = "13")]
+    pub downgrade_info: Option<DowngradeInfo>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DowngradeInfo {
+    #[prost(bool, tag = "1")]
+    pub enabled: bool,
+    #[prost(string, tag = "2")]
+    pub target_version: String,
+}
+
+impl StatusResponse {
+    /// What the cluster is being downgraded to.
+    pub fn downgrade_target(&self) -> Option<&str> {
+        self.downgrade_info.as_ref().filter(|d| d.enabled).map(|d| d.target_version.as_str())
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DowngradeRequest {
+    #[prost(int32, tag = "1")]
+    pub action: i32,
+    #[prost(string, tag = "2")]
+    pub version: String,
+}
+
+impl DowngradeRequest {
+    pub const VALIDATE: i32 = 0;
+    pub const ENABLE: i32 = 1;
+    pub const CANCEL: i32 = 2;
 }
 
 #[derive(Clone, PartialEq, Message)]

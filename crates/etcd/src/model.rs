@@ -15,6 +15,9 @@ pub struct Status {
     pub version: String,
     /// The version of the storage's schema, as `major.minor.patch`. From etcd 3.6 on, and there only once it is known.
     pub storage_version: Option<String>,
+    /// The version that the cluster is being downgraded to, as `major.minor.0`. `None` if it is not, and before etcd
+    /// 3.6, which does not say.
+    pub downgrade_target: Option<String>,
     /// Bytes.
     pub db_size: u64,
     /// Bytes; the rest of `db_size` would be freed by a defragmentation. What a compaction removed is counted until the
@@ -90,8 +93,9 @@ pub struct KvHash {
 impl Status {
     /// `None` if the answer does not say who gave it.
     pub(crate) fn from_answer(answer: messages::StatusResponse) -> Option<Self> {
-        let header = answer.header?;
+        let downgrade_target = answer.downgrade_target().map(str::to_owned);
         let alarms = answer.errors.iter().filter_map(|e| Alarm::from_text(e)).collect();
+        let header = answer.header?;
         Some(Self {
             member_id: header.member_id,
             cluster_id: header.cluster_id,
@@ -99,6 +103,7 @@ impl Status {
             is_learner: answer.is_learner,
             version: answer.version,
             storage_version: Some(answer.storage_version).filter(|v| !v.is_empty()),
+            downgrade_target,
             db_size: unsigned(answer.db_size),
             db_size_in_use: unsigned(answer.db_size_in_use),
             // A member whose quota is switched off says -1.

@@ -1,16 +1,16 @@
 //! The client and the reader of data dirs against real etcd, of every version that the lab offers.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop right there")]
 
+mod downgrade;
 mod maintenance;
 mod support;
 
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use etcd_operator_etcd::identity::{self, Found, Identity};
 use etcd_operator_etcd::{Alarm, AlarmKind, Cause, Error, MemberClient, Status, archive};
-use support::{Etcd, assert_cause, eventually, free_port, led_by_somebody};
+use support::{Etcd, answers_once, assert_cause, eventually, free_port, led_by_somebody};
 
 #[tokio::test]
 async fn life_of_a_cluster_3_5() {
@@ -177,6 +177,10 @@ async fn silence_ends_every_call_at_its_deadline() {
         client.move_leader(0x2a).await.unwrap_err(),
         client.hash_kv(0x2a).await.unwrap_err(),
         client.disarm(Alarm { member_id: 0x2a, kind: AlarmKind::NoSpace }).await.unwrap_err(),
+        client.cluster_version().await.unwrap_err(),
+        client.validate_downgrade("3.6.0").await.unwrap_err(),
+        client.enable_downgrade("3.6.0").await.unwrap_err(),
+        client.cancel_downgrade().await.unwrap_err(),
     ];
     // Also from a task of its own, as an operator would ask many members at once.
     failures.push(tokio::spawn(async move { client.defragment().await.unwrap_err() }).await.unwrap());
@@ -199,9 +203,10 @@ async fn silence_ends_every_call_at_its_deadline() {
 async fn nobody_listening_is_unreachable_at_once() {
     let mut client = MemberClient::new(&format!("http://127.0.0.1:{}", free_port()), Duration::from_secs(10)).unwrap();
     let begin = Instant::now();
-    let error = client.status().await.unwrap_err();
+    for error in [client.status().await.unwrap_err(), client.cluster_version().await.unwrap_err()] {
+        assert!(matches!(&error.cause, Cause::Unreachable(why) if why.contains("refused")), "{error}");
+    }
     assert!(begin.elapsed() < Duration::from_secs(2));
-    assert!(matches!(&error.cause, Cause::Unreachable(why) if why.contains("refused")), "{error}");
 }
 
 #[tokio::test]
@@ -209,12 +214,7 @@ async fn whoever_hangs_up_or_does_not_speak_grpc_is_unreachable() {
     for answer in ["", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = std::thread::spawn(move || {
-            let (mut connection, _) = listener.accept().unwrap();
-            // What was sent is read first, or closing would reset the connection before the answer is seen.
-            let _some = connection.read(&mut [0; 4096]).unwrap();
-            connection.write_all(answer.as_bytes()).unwrap();
-        });
+        let server = answers_once(listener, answer.into());
         let mut client = MemberClient::new(&url, Duration::from_secs(10)).unwrap();
         assert_cause(client.status().await, |c| matches!(c, Cause::Unreachable(_)));
         server.join().unwrap();

@@ -115,7 +115,8 @@ async fn start() -> Result<()> {
         let archives = archives.clone();
         async move { node.start_new(archives).await.with_context(|| format!("starting {}", node.name())) }
     });
-    let ready = wait_for_ready_nodes(&client);
+    let all: Vec<Node> = Node::all().collect();
+    let ready = wait_for_ready_nodes(&client, &all);
     let loaded = try_join_all(nodes);
     futures::try_join!(ready, loaded)?;
     step.done("Ready, with the images loaded");
@@ -123,14 +124,14 @@ async fn start() -> Result<()> {
     std::fs::write(paths::data("fingerprint"), own_fingerprint()).context("recording what the lab is made of")
 }
 
-/// Waits until all nodes are Ready. A kubelet that has brought nothing about in a while is started again, once.
-async fn wait_for_ready_nodes(client: &Client) -> Result<()> {
+/// Waits until nodes are Ready. A kubelet that has brought nothing about in a while is started again, once.
+pub async fn wait_for_ready_nodes(client: &Client, nodes: &[Node]) -> Result<()> {
     let (begin, patience, limit) = (Instant::now(), Duration::from_secs(45), Duration::from_secs(120));
     let mut tried_again = false;
     loop {
         let seen = api::nodes(client).await?;
         let is_ready = |node: &Node| seen.iter().any(|(name, ready)| *ready && *name == node.name());
-        let missing: Vec<Node> = Node::all().filter(|node| !is_ready(node)).collect();
+        let missing: Vec<Node> = nodes.iter().copied().filter(|node| !is_ready(node)).collect();
         if missing.is_empty() {
             return Ok(());
         }

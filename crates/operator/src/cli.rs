@@ -61,6 +61,11 @@ pub struct RunOptions {
     #[arg(long, env = "ETCD_OPERATOR_AGENT_IMAGE")]
     pub agent_image: Option<String>,
 
+    /// How many clusters may restart members at the same time because something changed, so that a fleet never does so
+    /// all at once.
+    #[arg(long, env = "ETCD_OPERATOR_MAX_ROLLING_CLUSTERS", default_value_t = 10, value_parser = parse_count)]
+    pub max_rolling_clusters: usize,
+
     /// The DNS domain of the Kubernetes cluster. Taken from /etc/resolv.conf unless set.
     #[arg(long, env = "ETCD_OPERATOR_CLUSTER_DOMAIN")]
     pub cluster_domain: Option<String>,
@@ -77,6 +82,10 @@ pub struct CrdsOptions {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "not a number greater than zero".to_owned())
 }
 
 fn parse_pull_policy(text: &str) -> Result<PullPolicy, String> {
@@ -107,6 +116,13 @@ mod tests {
         assert!(options.enable_leader_election);
         assert_eq!(options.log_format, LogFormat::Text);
         assert_eq!(options.metrics_addr, "0.0.0.0:8080".parse().unwrap());
+    }
+
+    #[test]
+    fn some_cluster_may_always_change() {
+        assert_eq!(run_options(&[]).max_rolling_clusters, 10);
+        assert_eq!(run_options(&["--max-rolling-clusters", "3"]).max_rolling_clusters, 3);
+        assert!(Cli::try_parse_from(["etcd-operator", "run", "--max-rolling-clusters", "0"]).is_err());
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
         scopes: Scope::of_namespaces(&options.namespaces),
         settings,
         domain,
+        max_rolling_clusters: options.max_rolling_clusters,
         metrics,
         readiness,
         shutdown,

@@ -2,12 +2,13 @@
 //! and how the objects look to `kubectl`.
 
 mod care;
+mod changes;
 mod options;
 mod refusals;
 
 use std::time::Duration;
 
-use e2e::{Namespace, checkout, eventually, kubectl, kubectl_with_input};
+use e2e::{Namespace, checkout, eventually, kubectl};
 use serde_json::{Value, json};
 
 /// A cluster with everything that must be there. No storage class can make its volumes, so its members never start.
@@ -117,6 +118,9 @@ fn defaults_columns_scale_and_selector() {
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "READY", "DESIRED", "VERSION", "AVAILABLE", "AGE"]);
     assert_eq!(rows[1][..5], ["c", "0", "3", "3.6.16", "False"]);
+    let wide = namespace.kubectl("get etcdclusters -o wide");
+    let header: Vec<&str> = wide.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header[4..], ["AVAILABLE", "REASON", "UPDATED", "CLUSTER-VERSION", "AGE"]);
     assert!(namespace.kubectl("get etcd").contains("etcdcluster.etcd.improbable.io/c"), "the category lists clusters");
 
     namespace.kubectl("scale etcdcluster c --replicas=5");
@@ -126,51 +130,6 @@ fn defaults_columns_scale_and_selector() {
     assert_eq!(scale["status"]["selector"], "app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c");
     let too_low = e2e::try_kubectl("--namespace api-columns scale etcdcluster c --replicas=0").unwrap_err();
     assert!(too_low.contains("spec.replicas must be at least 1"), "{too_low}");
-}
-
-#[test]
-fn storage_cannot_be_changed() {
-    let namespace = Namespace::create("api-immutable");
-    namespace.apply(&cluster().to_string()).unwrap();
-    let bigger = with("spec/storage/volumeClaimTemplate/resources/requests/storage", json!("100Mi"));
-    let complaint = namespace.apply(&bigger.to_string()).unwrap_err();
-    assert!(complaint.contains("spec.storage cannot be changed"), "{complaint}");
-    let mut lost = cluster();
-    lost["spec"]["storage"] = json!({"ephemeral": {}, "volumeClaimTemplate": null});
-    let complaint = namespace.apply(&lost.to_string()).unwrap_err();
-    assert!(complaint.contains("spec.storage cannot be changed"), "{complaint}");
-    namespace.apply(&with("spec/deletionPolicy", json!("DeleteVolumes")).to_string()).unwrap();
-    namespace.apply(&cluster().to_string()).unwrap();
-    assert_eq!(namespace.get("etcdcluster c")["spec"]["deletionPolicy"], "KeepVolumes", "the default is back");
-}
-
-#[test]
-fn peers_cannot_be_changed() {
-    let namespace = Namespace::create("api-peers");
-    // There is no cluster of this name, so the operator leaves the peer alone.
-    let mut peer = cluster();
-    peer["kind"] = json!("EtcdPeer");
-    peer["metadata"]["name"] = json!("c-0");
-    peer["spec"].as_object_mut().unwrap().remove("replicas");
-    peer["spec"]["clusterName"] = json!("c");
-    peer["spec"]["bootstrap"] = json!({
-        "static": {"initialCluster": [{"name": "c-0", "host": "c-0.c"}]},
-        "initialClusterState": "New",
-    });
-    namespace.apply(&peer.to_string()).unwrap();
-    let ids = r#"{"status":{"memberID":"8e9e05c52164694d","clusterID":"cdf818194e3a8c32","started":true}}"#;
-    namespace.kubectl(&format!("patch etcdpeer c-0 --subresource=status --type=merge --patch {ids}"));
-    let table = namespace.kubectl("get etcdpeers");
-    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["NAME", "CLUSTER", "MEMBER", "VERSION", "SERVER-VERSION", "AGE"]);
-    assert_eq!(rows[1][..4], ["c-0", "c", "8e9e05c52164694d", "3.6.16"]);
-    peer["spec"]["version"] = json!("3.7.3");
-    let complaint = namespace.apply(&peer.to_string()).unwrap_err();
-    assert!(complaint.contains("spec of an EtcdPeer cannot be changed"), "{complaint}");
-    peer["spec"]["bootstrap"]["initialClusterState"] = json!("Perhaps");
-    let complaint =
-        kubectl_with_input(&["--namespace", &namespace.name, "apply", "-f", "-"], &peer.to_string()).unwrap_err();
-    assert!(complaint.contains("\"New\", \"Existing\""), "{complaint}");
 }
 
 #[test]
@@ -198,7 +157,10 @@ fn kubectl_explains_every_field_of_ours() {
         "etcdcluster.spec.affinity",
         "etcdcluster.spec.storage.ephemeral.medium",
         "etcdcluster.spec.storage.ephemeral.sizeLimit",
+        "etcdcluster.spec.storage.migrate",
         "etcdcluster.spec.deletionPolicy",
+        "etcdcluster.spec.upgrade",
+        "etcdcluster.spec.upgrade.backupFirst",
         "etcdcluster.spec.image.repository",
         "etcdcluster.spec.image.pullPolicy",
         "etcdcluster.spec.etcd.quotaBackendBytes",
@@ -208,7 +170,10 @@ fn kubectl_explains_every_field_of_ours() {
         "etcdcluster.status.clusterID",
         "etcdcluster.status.leader",
         "etcdcluster.status.members.id",
+        "etcdcluster.status.updatedReplicas",
+        "etcdcluster.status.targetVersion",
         "etcdcluster.status.members.dbSize",
+        "etcdcluster.status.members.volumeSize",
         "etcdcluster.status.conditions",
         "etcdpeer.spec.clusterName",
         "etcdpeer.spec.bootstrap",

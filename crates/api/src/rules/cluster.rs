@@ -2,8 +2,26 @@
 
 use kube::core::{Reason, Rule};
 
+use super::unchanged;
+
 /// Semantic Versioning 2.0.0, with pre-release and build parts.
 const SEMANTIC_VERSION: &str = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$";
+
+/// What cannot be changed in the spec of a peer: all but the parts of a pod that Kubernetes can change in place.
+pub const PEER_STAYS: [&str; 12] = [
+    "clusterName",
+    "version",
+    "storage",
+    "image",
+    "etcd",
+    "bootstrap",
+    "podTemplate.affinity",
+    "podTemplate.tolerations",
+    "podTemplate.nodeSelector",
+    "podTemplate.topologySpreadConstraints",
+    "podTemplate.priorityClassName",
+    "podTemplate.imagePullSecrets",
+];
 
 pub fn name_fits_a_service() -> Rule {
     Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
@@ -74,7 +92,10 @@ pub fn affinity_is_given_once() -> Rule {
 }
 
 pub fn peer_stays() -> Rule {
-    Rule::new("self == oldSelf")
-        .message("spec of an EtcdPeer cannot be changed; change the EtcdCluster that it belongs to instead")
+    Rule::new(unchanged(PEER_STAYS))
+        .message(
+            "spec of an EtcdPeer cannot be changed, apart from podTemplate.metadata and podTemplate.resources; change \
+             the EtcdCluster that it belongs to instead",
+        )
         .reason(Reason::FieldValueForbidden)
 }

@@ -12,6 +12,23 @@ mod storage;
 /// One or more numbers with units of time. The numbers are short enough for their sum to be a duration.
 const DURATION: &str = "^([0-9]{1,6}(h|m|s))+$";
 
+/// The condition that nothing of these is other than it was, which may be absent, given by their paths.
+///
+/// It is not written with optional values, of which the API server cannot tell beforehand how much there is to compare.
+fn unchanged<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
+    let unchanged = paths.into_iter().map(|path| {
+        let (is, was) = (is_there("self", path), is_there("oldSelf", path));
+        format!("({is} ? ({was} && self.{path} == oldSelf.{path}) : !({was}))")
+    });
+    unchanged.collect::<Vec<_>>().join(" && ")
+}
+
+/// The condition that there is something at this path.
+fn is_there(holder: &str, path: &str) -> String {
+    let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
+    ends.map(|end| format!("has({holder}.{})", &path[..end])).collect::<Vec<_>>().join(" && ")
+}
+
 pub use care::*;
 pub use cluster::*;
 pub use etcd::*;

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::observed::{Birth, Claim, Identity, Observed};
-use crate::plan::{Plan, Step, plan};
+use crate::plan::{Model, Plan, Step, plan};
 
 fn recreated(size: u32) -> Observed {
     let mut observed = cluster_of(size);
@@ -26,7 +26,10 @@ fn all_members_come_back_on_their_own_data() {
     assert_eq!(steps.len(), 9);
     for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
         let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
-        assert_eq!((&of_member[0], &of_member[2]), (&Step::CreatePeer { ordinal, founding: false }, &record));
+        assert_eq!(
+            (&of_member[0], &of_member[2]),
+            (&Step::CreatePeer { ordinal, founding: false, model: Model::Spec }, &record)
+        );
         let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
         assert_eq!((*of, start.told, &start.founding), (ordinal, kept(ordinal), &None));
     }

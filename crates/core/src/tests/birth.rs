@@ -3,7 +3,7 @@
 use super::support::*;
 use crate::founders;
 use crate::observed::{Claim, Data, Membership, Observed, Peer, Pod, Told};
-use crate::plan::{Plan, Start, Step, plan};
+use crate::plan::{Model, Plan, Start, Step, plan};
 
 /// A cluster whose birth is recorded, and nothing more.
 fn recorded(size: u32) -> Observed {
@@ -42,7 +42,7 @@ fn all_founders_start_at_once_with_the_token() {
             let told = founders_told(3, ordinal);
             let start = Start { founding: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
             [
-                Step::CreatePeer { ordinal, founding: true },
+                Step::CreatePeer { ordinal, founding: true, model: Model::Spec },
                 Step::CreateClaim { ordinal, birth: Some(birth_of(3)), identity: None },
                 Step::CreatePod { ordinal, start },
             ]
@@ -127,7 +127,7 @@ fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::MarkClaim { ordinal, identity },
+                Step::MarkClaim { ordinal, identity, version: Some("3.6.0".into()) },
                 Step::TellPod { ordinal, told: kept(ordinal), serves_clients: true },
                 Step::RecordMember { ordinal, identity, started: true },
             ]

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::observed::{Claim, Observed, Peer, Pod};
-use crate::plan::{Plan, Start, Step, plan};
+use crate::plan::{Model, Plan, Start, Step, plan};
 
 fn growing(from: u32, to: u32) -> Observed {
     Observed { replicas: to, ..cluster_of(from) }
@@ -11,7 +11,10 @@ fn growing(from: u32, to: u32) -> Observed {
 #[test]
 fn the_peer_comes_before_the_learner() {
     for (from, to) in [(1, 3), (3, 5), (10, 11)] {
-        let expected = vec![Step::CreatePeer { ordinal: from, founding: false }, Step::AddLearner { ordinal: from }];
+        let expected = vec![
+            Step::CreatePeer { ordinal: from, founding: false, model: Model::Spec },
+            Step::AddLearner { ordinal: from },
+        ];
         assert_eq!(plan(&growing(from, to)), Plan { steps: expected, waiting: None });
     }
 }
@@ -45,7 +48,7 @@ fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     observed.peers.remove(&3);
     let steps = steps_of(&observed);
     let expected = [
-        Step::CreatePeer { ordinal: 3, founding: false },
+        Step::CreatePeer { ordinal: 3, founding: false, model: Model::Spec },
         Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false },
     ];
     assert_eq!(steps[..2], expected);
@@ -81,7 +84,7 @@ fn what_is_known_of_a_learner_is_written_down_before_it_votes() {
     observed.claims.get_mut(&3).unwrap().identity = None;
     observed.pods.get_mut(&3).unwrap().told = Some(fresh(3));
     let expected = [
-        Step::MarkClaim { ordinal: 3, identity: identity_of(3) },
+        Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: None },
         Step::TellPod { ordinal: 3, told: kept(3), serves_clients: false },
         Step::RecordMember { ordinal: 3, identity: identity_of(3), started: true },
         Step::Promote { ordinal: 3, member_id: identity_of(3).member_id },
@@ -97,7 +100,7 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
     observed.answer(3);
     let expected = [
         Step::TellPod { ordinal: 3, told: kept(3), serves_clients: true },
-        Step::CreatePeer { ordinal: 4, founding: false },
+        Step::CreatePeer { ordinal: 4, founding: false, model: Model::Spec },
         Step::AddLearner { ordinal: 4 },
     ];
     assert_eq!(steps_of(&observed), expected);
@@ -147,7 +150,11 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
     observed.claims.insert(3, Claim { identity: Some(identity_of(77)), ..Claim::default() });
     let steps = steps_of(&observed);
     let [mark, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
-    assert_eq!(*mark, Step::MarkClaim { ordinal: 3, identity: identity_of(3) }, "the claim says whose it is now");
+    assert_eq!(
+        *mark,
+        Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: None },
+        "the claim says whose it is now"
+    );
     assert_eq!(start.told, fresh(3));
 }
 

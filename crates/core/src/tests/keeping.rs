@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::observed::{Claim, Member, Observed, Peer, Pod};
-use crate::plan::{Plan, Start, Step, plan};
+use crate::plan::{Model, Plan, Start, Step, plan};
 
 #[test]
 fn a_healthy_cluster_needs_nothing() {
@@ -96,7 +96,7 @@ fn a_lost_peer_is_made_again_with_what_is_known() {
     let mut observed = cluster_of(3);
     observed.peers.remove(&1);
     let expected = [
-        Step::CreatePeer { ordinal: 1, founding: false },
+        Step::CreatePeer { ordinal: 1, founding: false, model: Model::Spec },
         Step::RecordMember { ordinal: 1, identity: identity_of(1), started: true },
     ];
     assert_eq!(steps_of(&observed), expected);

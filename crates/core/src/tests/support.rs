@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::names::Place;
-use crate::observed::{Answer, Birth, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told};
+use crate::observed::{
+    Answer, Birth, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told, Versions,
+};
 use crate::plan::{Plan, Step, plan};
 
 pub const CLUSTER_ID: u64 = 0xc1;
+pub const VERSION: &str = "3.6.16";
 pub const NOW: i64 = 1_800_000_000;
 
 pub fn place() -> Place {
@@ -48,7 +51,10 @@ pub fn new_cluster(replicas: u32) -> Observed {
         quota: 2 << 30,
         birth: None,
         cluster_id: None,
-        outdated: Default::default(),
+        versions: Versions { wanted: VERSION.into(), accepted: Some(VERSION.into()), ..Versions::default() },
+        outdated: BTreeMap::new(),
+        has_turn: true,
+        migrates: false,
         peers: BTreeMap::new(),
         pods: BTreeMap::new(),
         claims: BTreeMap::new(),
@@ -69,6 +75,7 @@ pub fn cluster_of(size: u32) -> Observed {
         birth: Some(birth_of(size)),
         cluster_id: Some(CLUSTER_ID),
         membership: Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() }),
+        versions: Versions { cluster: Some("3.6.0".into()), ..new_cluster(size).versions },
         ..new_cluster(size)
     };
     for ordinal in 0..size {
@@ -90,8 +97,10 @@ impl Observed {
     /// A voter that lacks nothing.
     pub fn join(&mut self, ordinal: u32) {
         let identity = Some(identity_of(ordinal));
-        self.peers.insert(ordinal, Peer { identity, started: true, ..Peer::default() });
-        let claim = Claim { birth: self.birth.clone(), identity, ..Claim::default() };
+        let version = self.versions.wanted.clone();
+        self.peers.insert(ordinal, Peer { identity, started: true, version, proven: true, ..Peer::default() });
+        let version = self.versions.cluster.clone();
+        let claim = Claim { birth: self.birth.clone(), identity, version, ..Claim::default() };
         if self.durable {
             self.claims.insert(ordinal, claim);
         }
@@ -126,7 +135,8 @@ impl Observed {
     pub fn join_as_learner(&mut self, ordinal: u32) {
         self.join_etcd(ordinal);
         self.member_mut(ordinal).learner = true;
-        let peer = Peer { identity: Some(identity_of(ordinal)), ..Peer::default() };
+        let version = self.versions.wanted.clone();
+        let peer = Peer { identity: Some(identity_of(ordinal)), version, ..Peer::default() };
         self.peers.insert(ordinal, peer);
     }
 
@@ -144,7 +154,8 @@ impl Observed {
             identity: identity_of(ordinal),
             leader: Some(identity_of(0).member_id),
             learner,
-            version: "3.6.16".into(),
+            version: self.peers.get(&ordinal).map_or(VERSION.into(), |peer| peer.version.clone()),
+            storage_version: None,
             db_size: 20480,
             db_in_use: 20480,
             reads: !learner,

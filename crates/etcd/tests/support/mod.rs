@@ -1,10 +1,12 @@
 //! Real etcd processes on loopback, for tests. A process ends with the value that stands for it.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use etcd_operator_etcd::{Cause, Error, MemberClient, Status};
@@ -91,6 +93,25 @@ impl Etcd {
         }
     }
 
+    /// Stops it as somebody would who can wait until it is ready.
+    pub fn terminate(&mut self) {
+        if let Some(process) = &mut self.process {
+            assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
+            process.wait().unwrap();
+        }
+        self.process = None;
+    }
+
+    /// Has it ended by itself?
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_none_or(|p| p.try_wait().unwrap().is_some())
+    }
+
+    /// The next time it starts, it is of this version.
+    pub fn become_version(&mut self, version: &str) {
+        self.binaries = binaries(version);
+    }
+
     /// Runs etcdctl against it and says whether that succeeded.
     pub fn etcdctl(&self, args: &[&str]) -> bool {
         let mut command = Command::new(self.binaries.join("etcdctl"));
@@ -137,6 +158,17 @@ pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<
 
 pub async fn led_by_somebody(ask: &mut MemberClient) -> Status {
     eventually("a leader", async || ask.status().await.ok().filter(|s| s.leader != 0)).await
+}
+
+/// A server that gives one answer to whatever is sent, and hangs up.
+pub fn answers_once(listener: TcpListener, answer: String) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        // What was sent is read first, or closing would reset the connection before the answer is seen.
+        let _some = connection.read(&mut [0; 4096]).unwrap();
+        // Whoever has heard enough may hang up first.
+        let _ = connection.write_all(answer.as_bytes());
+    })
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
 use etcd_operator_core::observed::{Birth, Identity, Replacement, Told};
-use etcd_operator_core::plan::{Start, Step, is_confirmed, plan};
+use etcd_operator_core::plan::{Model, Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -19,7 +19,10 @@ use super::observe::{Comparing, World, observe};
 use super::reconcile::Context;
 use super::report;
 use super::seen::Seen;
-use crate::objects::annotations::{ROLE, of_identity, of_told, read_birth, read_identity, role};
+use crate::objects::annotations::{
+    DATA_VERSION, LEAVING, LEAVING_SINCE, ROLE, of_identity, of_told, read_birth, read_identity, role,
+};
+use crate::objects::peer::Recipe;
 use crate::objects::{claim, member_labels, peer, pod};
 use crate::words::describe;
 
@@ -61,7 +64,8 @@ impl<'a> Actor<'a> {
             Step::RecordBirth(birth) => {
                 let size = i32::try_from(birth.size).unwrap_or(i32::MAX);
                 let birth = RecordedBirth { token: birth.token.clone(), size };
-                self.record(|status| status.birth = Some(birth)).await
+                let version = self.cluster.spec.version.clone();
+                self.record(|status| (status.birth, status.target_version) = (Some(birth), Some(version))).await
             }
             Step::RecordClusterId(id) => {
                 let id = format_id(*id);
@@ -69,19 +73,29 @@ impl<'a> Actor<'a> {
                 self.tell("ClusterCreated", &self.cluster.name_any(), format!("The members form the etcd cluster {id}"))
                     .await
             }
-            Step::CreatePeer { ordinal, founding } => self.create_peer(*ordinal, *founding).await,
+            Step::CreatePeer { ordinal, founding, model } => self.create_peer(*ordinal, *founding, model).await,
             Step::RecordMember { ordinal, identity, started } => {
                 self.record_member(*ordinal, *identity, *started).await
             }
             Step::CreateClaim { ordinal, birth, identity } => {
                 self.create_claim(*ordinal, birth.as_ref(), *identity).await
             }
-            Step::MarkClaim { ordinal, identity } => {
-                let notes = json!({"metadata": {"annotations": of_identity(Some(*identity))}});
+            Step::MarkClaim { ordinal, identity, version } => {
+                let mut notes = of_identity(Some(*identity));
+                notes.extend(version.iter().map(|version| (DATA_VERSION, version.clone())));
+                let notes = json!({"metadata": {"annotations": notes}});
                 self.patch::<PersistentVolumeClaim>(&self.name(*ordinal), notes).await
             }
             Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start).await,
             Step::TellPod { ordinal, told, serves_clients } => self.tell_pod(*ordinal, *told, *serves_clients).await,
+            Step::DrainPod { ordinal } => self.drain_pod(*ordinal).await,
+            Step::ReplacePeer { ordinal, why } => self.replace_peer(*ordinal, why).await,
+            Step::Relabel { ordinal } => self.relabel(*ordinal).await,
+            Step::Resize { ordinal } => self.resize(*ordinal).await,
+            Step::GrowClaim { ordinal } => self.grow_claim(*ordinal).await,
+            Step::AcceptVersion(version) => self.accept_version(version).await,
+            Step::EnableDowngrade(version) => self.enable_downgrade(version).await,
+            Step::CancelDowngrade => self.cancel_downgrade().await,
             Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,
             // It has nothing to finish: it hangs.
             Step::RestartPod { ordinal, why } => self.delete_pod(*ordinal, Some(1), "PodRestarted", why).await,
@@ -110,7 +124,7 @@ impl<'a> Actor<'a> {
         self.world.observed.place.member_name(ordinal)
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub(super) fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
@@ -125,7 +139,7 @@ impl<'a> Actor<'a> {
 
     /// Writes something into the cluster's status that must be there before anything else happens. It fails if the
     /// cluster has changed since it was read.
-    async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
+    pub(super) async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
         let mut status = self.cluster.status.clone().unwrap_or_default();
         change(&mut status);
         let written = report::write_status(&self.context.client, self.cluster, &status).await;
@@ -135,10 +149,11 @@ impl<'a> Actor<'a> {
         }
     }
 
-    async fn create_peer(&mut self, ordinal: u32, founding: bool) -> Result<(), Error> {
+    async fn create_peer(&mut self, ordinal: u32, founding: bool, model: &Model) -> Result<(), Error> {
         let name = self.name(ordinal);
         let founders = self.world.observed.birth.as_ref().filter(|_| founding).map(|birth| birth.size);
-        let peer = peer::peer(self.cluster, &self.world.observed.place, ordinal, founders);
+        let recipe = self.recipe(model)?;
+        let peer = peer::peer(self.cluster, &self.world.observed.place, ordinal, founders, recipe);
         let created = match self.create::<EtcdPeer>(peer).await? {
             Some(created) => {
                 self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
@@ -154,6 +169,21 @@ impl<'a> Actor<'a> {
         };
         self.made.insert(ordinal, Arc::new(created));
         Ok(())
+    }
+
+    fn recipe(&self, model: &Model) -> Result<Recipe, Error> {
+        let mut recipe = Recipe::of_cluster(self.cluster);
+        match model {
+            Model::Spec => {}
+            Model::SpecWithVersion(version) => recipe.spec.version = version.clone(),
+            Model::Member(other) => {
+                let peer = self.made.get(other).or_else(|| self.world.seen.peers.get(other));
+                let peer =
+                    peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(*other))))?;
+                recipe = Recipe::of_peer(peer);
+            }
+        }
+        Ok(recipe)
     }
 
     async fn record_member(&self, ordinal: u32, identity: Identity, started: bool) -> Result<(), Error> {
@@ -233,7 +263,14 @@ impl<'a> Actor<'a> {
     }
 
     async fn tell_pod(&self, ordinal: u32, told: Told, serves_clients: bool) -> Result<(), Error> {
-        let metadata = json!({"annotations": of_told(told), "labels": {ROLE: role(serves_clients)}});
+        let is_leaving = self.world.observed.pods.get(&ordinal).is_some_and(|pod| pod.leaving_since.is_some());
+        let mut annotations = json!(of_told(told));
+        if serves_clients {
+            annotations[LEAVING_SINCE] = Value::Null;
+        }
+        // Clients that were sent elsewhere stay there.
+        let role = if is_leaving && !serves_clients { LEAVING } else { role(serves_clients) };
+        let metadata = json!({"annotations": annotations, "labels": {ROLE: role}});
         self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
     }
 
@@ -266,8 +303,7 @@ impl<'a> Actor<'a> {
             Step::RemoveMember { member_id, .. } if corrupt(member_id) => Comparing::Now,
             _ => Comparing::WhenDue,
         };
-        let mut live = observe(&cluster, observed.place.clone(), seen, &self.context.comparisons, comparing).await;
-        self.context.vigils.keep(&mut live.observed);
+        let live = observe(&cluster, observed.place.clone(), seen, self.context, comparing).await;
         if is_confirmed(step, &live.observed) {
             return Ok(());
         }
@@ -309,7 +345,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    async fn patch<K>(&self, name: &str, patch: Value) -> Result<(), Error>
+    pub(super) async fn patch<K>(&self, name: &str, patch: Value) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
@@ -319,7 +355,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Deletes an object, but only the very one that was seen.
-    async fn delete<K>(&self, name: &str, uid: Option<String>, grace: Option<u32>) -> Result<(), Error>
+    pub(super) async fn delete<K>(&self, name: &str, uid: Option<String>, grace: Option<u32>) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {

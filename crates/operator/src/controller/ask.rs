@@ -56,6 +56,13 @@ pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
     Asked { answers, statuses, membership, hearsay, alarms, compacted }
 }
 
+/// The version that the members have agreed on. A cluster that is being founded says 3.0.0 before they have.
+pub async fn cluster_version(endpoints: &Endpoints, answers: &BTreeMap<u32, Result<Answer, String>>) -> Option<String> {
+    let asked = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
+    let said = MemberClient::new(endpoints.get(asked.0)?, PATIENCE).ok()?.cluster_version().await;
+    said.inspect_err(|error| tracing::debug!(%error, "no cluster version")).ok()?.filter(|version| version != "3.0.0")
+}
+
 async fn compacted_revision(url: &str, status: &Status) -> Result<i64, Error> {
     let revision = MemberClient::new(url, PATIENCE)?.compacted_revision(status.revision).await?;
     Ok(i64::try_from(revision).unwrap_or(i64::MAX))
@@ -99,6 +106,7 @@ async fn ask_member(url: &str) -> Result<(Answer, Status), Error> {
         leader: Some(status.leader).filter(|leader| *leader != 0),
         learner: status.is_learner,
         version: status.version.clone(),
+        storage_version: status.storage_version.clone(),
         db_size: bytes(status.db_size),
         db_in_use: bytes(status.db_size_in_use),
         reads,

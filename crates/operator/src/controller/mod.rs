@@ -1,14 +1,16 @@
 //! The controller of EtcdClusters: keeps each cluster as its user wants it, as far as this version can.
 //!
 //! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
-//! (with `membership` and `maintain` for what is done in etcd itself), `report`, and come back later. `watch` and `caches`
+//! (with `membership`, `change` and `maintain` for some kinds of steps), `report`, and come back later. `watch` and `caches`
 //! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
-//! members' data; `vigils` remembers earlier looks; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
+//! members' data; `outdated` and `volumes` find what is not as the spec asks for; `vigils` remembers earlier looks, and
+//! `rolls` which clusters are changing; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
 mod ask;
 mod backoff;
 mod caches;
+mod change;
 mod compare;
 mod ensure;
 mod events;
@@ -16,12 +18,15 @@ mod maintain;
 mod membership;
 mod node;
 mod observe;
+mod outdated;
 mod pod_problem;
 mod reconcile;
 mod report;
+mod rolls;
 mod scope;
 mod seen;
 mod vigils;
+mod volumes;
 mod watch;
 
 use std::convert::Infallible;
@@ -49,6 +54,7 @@ use compare::Comparisons;
 use ensure::Applied;
 use events::Events;
 use reconcile::{Context, reconcile, retry};
+use rolls::Rolls;
 pub use scope::Scope;
 use vigils::Vigils;
 use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
@@ -65,6 +71,8 @@ pub struct Work {
     pub settings: Settings,
     /// The DNS domain of the Kubernetes cluster.
     pub domain: String,
+    /// How many clusters may restart members at the same time.
+    pub max_rolling_clusters: usize,
     pub metrics: Arc<Metrics>,
     pub readiness: Arc<Readiness>,
     pub shutdown: Shutdown,
@@ -74,8 +82,9 @@ pub struct Work {
 pub async fn run(work: &Work) {
     work.readiness.set_waiting_for("the list of all clusters and their objects");
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
+    let rolls = Arc::new(Rolls::at_most(work.max_rolling_clusters));
     let (controllers, caches): (Vec<_>, Vec<_>) =
-        work.scopes.iter().map(|scope| start(scope, work, turns.clone())).unzip();
+        work.scopes.iter().map(|scope| start(scope, work, turns.clone(), rolls.clone())).unzip();
     info!(scopes = ?work.scopes, "working");
 
     let reconciles = select_all(controllers).for_each(|outcome| {
@@ -108,7 +117,12 @@ async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
 type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watcher::Error>>;
 
 /// A controller for one scope, which works while it is polled, and the caches that it fills.
-fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'static, Outcome>, Caches) {
+fn start(
+    scope: &Scope,
+    work: &Work,
+    turns: Arc<Semaphore>,
+    rolls: Arc<Rolls>,
+) -> (BoxStream<'static, Outcome>, Caches) {
     let (clusters, changed_clusters) = watch(scope.api(&work.client), watcher::Config::default());
     let (peers, changed_peers) = watch(scope.api(&work.client), labelled_etcd());
     let (pods, changed_pods) = watch(scope.api(&work.client), labelled_etcd());
@@ -129,6 +143,7 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> (BoxStream<'stati
         backoff: Backoff::default(),
         comparisons: Comparisons::default(),
         vigils: Vigils::default(),
+        rolls,
     });
     let shutdown = work.shutdown.clone();
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
@@ -163,6 +178,7 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         context.applied.forget(namespace, &cluster.name);
         context.comparisons.forget(namespace, &cluster.name);
         context.vigils.forget(namespace, &cluster.name);
+        context.rolls.give_back(namespace, &cluster.name);
     }
 }
 

@@ -7,18 +7,25 @@ use std::time::Duration;
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
 use etcd_operator_core::names::Place;
 use etcd_operator_core::observed::{
-    AlarmKind, Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod, Replacement,
+    AlarmKind, Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
+    Replacement, Versions,
 };
+use etcd_operator_core::rolling::updated;
+use etcd_operator_core::volumes::misfit_of;
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
+use semver::Version;
 
-use super::ask::{Endpoints, ask_members};
-use super::compare::{self, Comparisons};
+use super::ask::{Asked, Endpoints, ask_members, cluster_version};
+use super::reconcile::Context;
 use super::seen::{Seen, node_of_pod};
-use super::{node, pod_problem};
-use crate::objects::annotations::{PAUSED, ROLE, VOTER, read_birth, read_identity, read_told};
+use super::volumes::{obstacles_to_growth, should_grow};
+use super::{compare, node, outdated, pod_problem};
+use crate::objects::annotations::{
+    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_birth, read_identity, read_told,
+};
 
 /// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
 const MOST_MEMBERS: u32 = 99;
@@ -42,13 +49,15 @@ pub async fn observe(
     cluster: &EtcdCluster,
     place: Place,
     seen: Seen,
-    comparisons: &Comparisons,
+    context: &Context,
     comparing: Comparing,
 ) -> World {
     let endpoints: Endpoints = seen.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
     let asked = ask_members(&endpoints, &place).await;
     let status = cluster.status.clone().unwrap_or_default();
     let uid = cluster.uid();
+    let outdated = outdated::find(cluster, &seen, &context.settings.etcd_repository);
+    let cannot_grow = obstacles_to_growth(&context.client, cluster, &seen).await;
     let mut observed = Observed {
         uid: uid.clone().unwrap_or_default(),
         replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
@@ -66,13 +75,19 @@ pub async fn observe(
         }),
         // An ID that can't be read is nobody's: nothing is founded, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        outdated: seen.peers.iter().filter(|(_, peer)| is_outdated(peer, cluster)).map(|(it, _)| *it).collect(),
+        versions: see_versions(cluster, &seen, &endpoints, &asked).await,
+        outdated,
+        has_turn: true,
+        migrates: cluster.spec.storage.migrate,
         peers: seen.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
         pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &seen))).collect(),
         claims: seen
             .claims
             .iter()
-            .map(|(ordinal, claim)| (*ordinal, see_claim(*ordinal, claim, &uid, &seen)))
+            .map(|(ordinal, claim)| {
+                let cannot_grow = cannot_grow.get(ordinal).cloned();
+                (*ordinal, Claim { cannot_grow, ..see_claim(*ordinal, claim, cluster, &seen) })
+            })
             .collect(),
         answers: asked.answers,
         membership: asked.membership,
@@ -88,10 +103,50 @@ pub async fn observe(
     let key = (observed.place.namespace.as_str(), observed.place.cluster.as_str());
     let accused = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     observed.differing = match comparing {
-        Comparing::Now => comparisons.differing_now(key, &voters).await,
-        Comparing::WhenDue => comparisons.differing(key, &voters, cluster.spec.compare_every(), accused).await,
+        Comparing::Now => context.comparisons.differing_now(key, &voters).await,
+        Comparing::WhenDue => context.comparisons.differing(key, &voters, cluster.spec.compare_every(), accused).await,
     };
+    observed.has_turn = has_turn(&observed, context);
+    context.vigils.keep(&mut observed);
     World { observed, endpoints, seen }
+}
+
+/// Whether this cluster is among those that may restart members, if it has to.
+fn has_turn(observed: &Observed, context: &Context) -> bool {
+    let (namespace, cluster) = (&observed.place.namespace, &observed.place.cluster);
+    if observed.outdated.is_empty() {
+        context.rolls.give_back(namespace, cluster);
+        return true;
+    }
+    context.rolls.take(namespace, cluster, updated(observed))
+}
+
+async fn see_versions(cluster: &EtcdCluster, seen: &Seen, endpoints: &Endpoints, asked: &Asked) -> Versions {
+    let status = cluster.status.clone().unwrap_or_default();
+    // etcd is asked only if the answer may be another one than the last.
+    let is_known = |version: &String| {
+        let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
+        let mut running = asked.answers.values().flatten().map(|answer| minor(&answer.version));
+        status.target_version.as_deref() == Some(&cluster.spec.version)
+            && running.all(|running| running == minor(version))
+            && asked.statuses.values().all(|status| status.downgrade_target.is_none())
+    };
+    let said = match status.cluster_version.clone().filter(is_known) {
+        Some(known) => Some(known),
+        None => cluster_version(endpoints, &asked.answers).await,
+    };
+    // What is noted on volumes is all that is left of a cluster that was deleted.
+    let noted = || {
+        let noted = seen.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
+        noted.filter_map(|version| Version::parse(version).ok()).max().map(|version| version.to_string())
+    };
+    Versions {
+        wanted: cluster.spec.version.clone(),
+        accepted: status.target_version,
+        cluster: said.or(status.cluster_version).or_else(noted),
+        downgrade: asked.statuses.values().find_map(|status| status.downgrade_target.clone()),
+        flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
+    }
 }
 
 /// All voters if they are well, else nobody: there is more to do than to compare.
@@ -130,15 +185,6 @@ fn unwell_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
 
 fn seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// Whether a member was made from another spec than the user wants now.
-fn is_outdated(peer: &EtcdPeer, cluster: &EtcdCluster) -> bool {
-    let (made, wanted) = (&peer.spec, &cluster.spec);
-    made.version != wanted.version
-        || made.image != wanted.image
-        || made.etcd != wanted.etcd
-        || made.pod_template != wanted.pod_template()
 }
 
 /// Where a pod's etcd would answer, once it has an address and its etcd has been started.
@@ -182,6 +228,8 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
         identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
         started: status.started,
         deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
+        version: peer.spec.version.clone(),
+        proven: status.server_version.is_some(),
         replacement,
         defragmented: defragmented
             .map(|last| Defragmentation { at: last.time.0.as_second(), compacted: last.compacted_revision }),
@@ -201,6 +249,7 @@ fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
         finished: phase == "Failed" || phase == "Succeeded",
         told: read_told(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
+        leaving_since: pod.annotations().get(LEAVING_SINCE).and_then(|time| seconds_of(time)),
         created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
         deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0.as_second()),
         began: containers.any(has_begun),
@@ -210,14 +259,26 @@ fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
     }
 }
 
-fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &Option<String>, seen: &Seen) -> Claim {
+fn seconds_of(time: &str) -> Option<i64> {
+    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
+}
+
+fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, seen: &Seen) -> Claim {
     let node = seen.bound_to.get(&ordinal);
     // Other owners than EtcdClusters are not the operator's business.
-    let is_going_with = |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.as_ref();
+    let is_going_with =
+        |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.metadata.uid.as_ref();
+    let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref()?.get("storage"));
+    let template = cluster.spec.storage.volume_claim_template.as_ref();
     Claim {
         deleting: claim.metadata.deletion_timestamp.is_some() || claim.owner_references().iter().any(is_going_with),
         birth: read_birth(claim.annotations()),
         identity: read_identity(claim.annotations()),
+        version: claim.annotations().get(DATA_VERSION).cloned(),
+        size: capacity.map(|size| size.0.clone()),
+        too_small: should_grow(cluster, claim),
+        cannot_grow: None,
+        misfit: claim.spec.as_ref().zip(template).and_then(|(spec, template)| misfit_of(spec, template)),
         node: node.map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
     }
 }

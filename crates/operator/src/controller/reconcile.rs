@@ -24,6 +24,7 @@ use super::ensure::{Applied, Ensure};
 use super::events::Events;
 use super::observe::{Comparing, World, observe};
 use super::report;
+use super::rolls::Rolls;
 use super::seen::Seen;
 use super::vigils::Vigils;
 use super::watch::{CacheClosed, Cluster};
@@ -53,6 +54,7 @@ pub struct Context {
     pub backoff: Backoff,
     pub comparisons: Comparisons,
     pub vigils: Vigils,
+    pub rolls: Arc<Rolls>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,8 +108,7 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         domain: context.domain.clone(),
     };
     let seen = Seen::in_caches(&context.client, &context.caches, &place).await?;
-    let mut world = observe(cluster, place, seen, &context.comparisons, Comparing::WhenDue).await;
-    context.vigils.keep(&mut world.observed);
+    let world = observe(cluster, place, seen, context, Comparing::WhenDue).await;
     if world.observed.deleting {
         return Ok(Action::await_change());
     }

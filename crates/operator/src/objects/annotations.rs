@@ -14,15 +14,22 @@ pub const MEMBER_ID: &str = "etcd.improbable.io/member-id";
 pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
 /// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of etcd.
 pub const DATA: &str = "etcd.improbable.io/data";
+/// On pods: since when clients are sent elsewhere, because the pod is going to be restarted.
+pub const LEAVING_SINCE: &str = "etcd.improbable.io/leaving-since";
+/// On pods: the resources that Kubernetes refused to give them while they run.
+pub const RESIZE_REFUSED: &str = "etcd.improbable.io/resize-refused";
+/// On claims: the version of etcd whose minor can read the data, and no earlier one.
+pub const DATA_VERSION: &str = "etcd.improbable.io/data-version";
 /// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node goes.
 pub const EVICTABLE_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 /// On claims: the token and the size of the birth that the claim was made for.
 pub const BIRTH_TOKEN: &str = "etcd.improbable.io/birth-token";
 pub const BIRTH_SIZE: &str = "etcd.improbable.io/birth-size";
-/// A label on pods: `voter` or `learner`. The client Service selects the voters.
+/// A label on pods: `voter`, `learner`, or `leaving` before it is restarted. The client Service selects the voters.
 pub const ROLE: &str = "etcd.improbable.io/role";
 pub const VOTER: &str = "voter";
 pub const LEARNER: &str = "learner";
+pub const LEAVING: &str = "leaving";
 
 pub fn role(serves_clients: bool) -> &'static str {
     if serves_clients { VOTER } else { LEARNER }

@@ -1,7 +1,10 @@
 //! The EtcdPeer of a member: what the member is made from.
 
+use std::collections::BTreeMap;
+
+use etcd_operator_api::labels::RESTART;
 use etcd_operator_api::{
-    Bootstrap, EtcdCluster, EtcdPeer, EtcdPeerSpec, InitialClusterState, InitialMember, StaticBootstrap,
+    Bootstrap, EtcdCluster, EtcdPeer, EtcdPeerSpec, InitialClusterState, InitialMember, StaticBootstrap, Storage,
 };
 use etcd_operator_core::names::Place;
 use kube::ResourceExt;
@@ -9,9 +12,39 @@ use serde_json::{Value, json};
 
 use super::{member_labels, owned_by_cluster};
 
-pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option<u32>) -> Value {
+/// What a member is made from, apart from how it is founded.
+pub struct Recipe {
+    pub spec: EtcdPeerSpec,
+    /// What the annotation that asks for a restart said at that time.
+    pub restart: Option<String>,
+}
+
+impl Recipe {
+    /// As the spec of the cluster asks for.
+    pub fn of_cluster(cluster: &EtcdCluster) -> Self {
+        let spec = &cluster.spec;
+        // Whether members may be replaced for their volumes is not for them to know.
+        let storage = Storage { migrate: false, ..spec.storage.clone() };
+        let spec = EtcdPeerSpec {
+            cluster_name: cluster.name_any(),
+            version: spec.version.clone(),
+            image: spec.image.clone(),
+            etcd: spec.etcd.clone(),
+            storage,
+            pod_template: spec.pod_template(),
+            bootstrap: None,
+        };
+        Recipe { spec, restart: cluster.annotations().get(RESTART).cloned() }
+    }
+
+    /// As another member was made.
+    pub fn of_peer(peer: &EtcdPeer) -> Self {
+        Recipe { spec: peer.spec.clone(), restart: peer.annotations().get(RESTART).cloned() }
+    }
+}
+
+pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option<u32>, recipe: Recipe) -> Value {
     let name = place.member_name(ordinal);
-    let spec = &cluster.spec;
     let initial_cluster = founders.map(|count| StaticBootstrap {
         initial_cluster: (0..count)
             .map(|ordinal| InitialMember { name: place.member_name(ordinal), host: place.host(ordinal) })
@@ -19,15 +52,9 @@ pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option
     });
     let initial_cluster_state =
         if founders.is_some() { InitialClusterState::New } else { InitialClusterState::Existing };
-    let peer = EtcdPeerSpec {
-        cluster_name: cluster.name_any(),
-        version: spec.version.clone(),
-        image: spec.image.clone(),
-        etcd: spec.etcd.clone(),
-        storage: spec.storage.clone(),
-        pod_template: spec.pod_template(),
-        bootstrap: Some(Bootstrap { static_members: initial_cluster, initial_cluster_state }),
-    };
+    let bootstrap = Bootstrap { static_members: initial_cluster, initial_cluster_state };
+    let spec = EtcdPeerSpec { bootstrap: Some(bootstrap), ..recipe.spec };
+    let annotations: BTreeMap<&str, String> = recipe.restart.into_iter().map(|value| (RESTART, value)).collect();
     json!({
         "apiVersion": <EtcdPeer as kube::Resource>::api_version(&()),
         "kind": "EtcdPeer",
@@ -35,8 +62,9 @@ pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option
             "name": name,
             "namespace": cluster.namespace(),
             "labels": member_labels(&cluster.name_any(), &name),
+            "annotations": annotations,
             "ownerReferences": owned_by_cluster(cluster),
         },
-        "spec": peer,
+        "spec": spec,
     })
 }

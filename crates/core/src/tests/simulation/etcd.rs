@@ -1,7 +1,7 @@
 //! etcd as far as it matters here: who belongs to it, who can be counted, and what was promised to clients. Raft itself is
 //! taken for granted; that it gets the majorities that it relies on is not.
 
-use super::world::{Broken, Process, World};
+use super::world::{Broken, Process, World, minor_of};
 use crate::founders::{cluster_id, identity_of};
 use crate::observed::{Birth, Member, Membership};
 use crate::quorum::quorum;
@@ -12,6 +12,10 @@ pub struct Etcd {
     pub cluster_id: u64,
     pub members: Vec<Member>,
     pub leader: Option<u64>,
+    /// The minor version that the members agree on, once they do.
+    pub minor: Option<u64>,
+    /// The minor version that a downgrade leads to.
+    pub downgrade: Option<u64>,
     /// How many writes were acknowledged to clients.
     pub acknowledged: u64,
     added: u64,
@@ -25,6 +29,8 @@ impl Etcd {
             cluster_id: cluster_id(&place(), birth),
             members: (0..birth.size).map(founder).collect(),
             leader: None,
+            minor: None,
+            downgrade: None,
             acknowledged: 0,
             added: 0,
         }
@@ -102,20 +108,41 @@ impl World {
 
     /// Whoever was removed and hears of it ends. The rest elects, replicates, and serves clients.
     pub fn run_etcd(&mut self) -> Result<(), Broken> {
-        let Some(etcd) = self.etcd.take() else { return Ok(()) };
-        let outcome = self.run(etcd);
-        let (etcd, outcome) = match outcome {
-            Ok(etcd) => (etcd, Ok(())),
-            Err((etcd, broken)) => (etcd, Err(broken)),
-        };
+        let Some(mut etcd) = self.etcd.take() else { return Ok(()) };
+        let outcome = self.run(&mut etcd);
         self.etcd = Some(etcd);
         outcome
     }
 
-    fn run(&mut self, mut etcd: Etcd) -> Result<Etcd, (Etcd, Broken)> {
+    /// The leader raises the version when all members are new, and lowers it for a downgrade. Each member's data follows
+    /// when it gets round to it.
+    fn agree_on_a_version(&mut self, etcd: &mut Etcd, up: &[u64]) {
+        let running = self.processes.iter().filter(|process| up.contains(&process.identity.member_id));
+        let minors: Vec<u64> = running.map(|process| minor_of(&process.version)).collect();
+        let lowest = minors.iter().copied().min().unwrap_or_default();
+        let all_are_up = up.len() == etcd.members.len();
+        match (etcd.minor, etcd.downgrade) {
+            (None, _) => etcd.minor = Some(lowest),
+            (_, Some(target)) => {
+                etcd.minor = Some(target);
+                etcd.downgrade =
+                    Some(target).filter(|target| !all_are_up || minors.iter().any(|minor| minor != target));
+            }
+            (Some(agreed), None) if all_are_up && lowest > agreed => etcd.minor = Some(lowest),
+            _ => {}
+        }
+        let slow = self.random.below(6) as u32;
+        for process in self.processes.iter().filter(|it| up.contains(&it.identity.member_id) && it.ordinal != slow) {
+            if let (Some(data), Some(agreed)) = (&mut self.disks[process.disk].data, etcd.minor) {
+                data.minor = agreed;
+            }
+        }
+    }
+
+    fn run(&mut self, etcd: &mut Etcd) -> Result<(), Broken> {
         if !etcd.has_quorum(self) {
             etcd.leader = None;
-            return Ok(etcd);
+            return Ok(());
         }
         let removed: Vec<u64> = self
             .processes
@@ -133,12 +160,13 @@ impl World {
         let most = voters.iter().map(|id| index_of(self, *id)).max().unwrap_or_default();
         if most < etcd.acknowledged {
             let lost = etcd.acknowledged - most;
-            return Err((etcd, format!("{lost} acknowledged writes are lost: nobody who votes has them")));
+            return Err(format!("{lost} acknowledged writes are lost: nobody who votes has them"));
         }
         if etcd.leader.is_none_or(|leader| !voters.contains(&leader) || index_of(self, leader) < etcd.acknowledged) {
             etcd.leader = voters.iter().copied().find(|id| index_of(self, *id) == most);
         }
         etcd.members.iter_mut().filter(|it| up.contains(&it.id)).for_each(|it| it.started = true);
+        self.agree_on_a_version(etcd, &up);
         // Clients are promised something only once the operator has noted who the voters are.
         let noted = |member: &Member| {
             let peer = member.ordinal.and_then(|ordinal| self.api.peers.get(&ordinal));
@@ -162,6 +190,6 @@ impl World {
                 }
             }
         }
-        Ok(etcd)
+        Ok(())
     }
 }

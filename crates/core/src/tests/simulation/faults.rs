@@ -31,6 +31,8 @@ enum Event {
     CorruptDisk,
     DeletePeer,
     Scale,
+    ChangeVersion,
+    ChangeTemplate,
     Pause,
     GoOnAfterPause,
     Elect,
@@ -60,11 +62,16 @@ const WEIGHTS: &[(usize, Event)] = &[
     (1, Event::CorruptDisk),
     (1, Event::DeletePeer),
     (3, Event::Scale),
+    (3, Event::ChangeVersion),
+    (2, Event::ChangeTemplate),
     (1, Event::Pause),
     (2, Event::GoOnAfterPause),
     (2, Event::Elect),
     (1, Event::Recreate),
 ];
+
+/// What users ask for. Of those that end in 98 there is no image, and those that end in 99 don't run.
+const VERSIONS: [&str; 9] = ["3.5.35", "3.6.12", "3.6.16", "3.6.16", "3.7.3", "3.7.3", "3.6.98", "3.6.99", "3.7.99"];
 
 pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     let event = next(world);
@@ -84,7 +91,9 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
         Event::CrashContainer | Event::Hang | Event::WakeUp => strike_process(world, member, event),
         Event::DeletePod | Event::DeletePeer | Event::DeleteClaim => delete(world, member, event),
         Event::WipeDisk | Event::CorruptDisk => strike_disk(world, member, event),
-        Event::Scale | Event::Pause | Event::GoOnAfterPause => edit(world, event),
+        Event::Scale | Event::ChangeVersion | Event::ChangeTemplate | Event::Pause | Event::GoOnAfterPause => {
+            edit(world, event);
+        }
         Event::Elect => elect(world, member),
         Event::Recreate => recreate(world),
     }
@@ -107,7 +116,7 @@ fn catch_up(world: &mut World, operator: &mut Operator) {
     let (cache, api) = (&mut operator.cache, &world.api);
     match world.random.below(5) {
         0 => cache.cluster = api.cluster.clone(),
-        1 => cache.peers = api.peers.clone(),
+        1 => (cache.peers, cache.templates) = (api.peers.clone(), api.templates.clone()),
         2 => cache.pods = api.pods.clone(),
         3 => cache.claims = api.claims.clone(),
         _ => cache.nodes = api.nodes.clone(),
@@ -194,14 +203,18 @@ fn strike_disk(world: &mut World, ordinal: u32, event: Event) {
 
 fn edit(world: &mut World, event: Event) {
     let replicas = world.random.one_of(&[1, 2, 3, 3, 4, 5]);
+    let version = world.random.one_of(&VERSIONS);
     let cluster = &mut world.api.cluster;
     match event {
         Event::Scale => cluster.replicas = replicas,
+        Event::ChangeVersion => cluster.wanted = version,
+        Event::ChangeTemplate => cluster.template += 1,
         Event::Pause => cluster.paused = true,
         _ => cluster.paused = false,
     }
     cluster.version += 1;
-    world.note(|| format!("the user: {event:?} (replicas {replicas})"));
+    let (replicas, wanted, template) = (cluster.replicas, cluster.wanted, cluster.template);
+    world.note(|| format!("the user: {event:?} (replicas {replicas}, version {wanted}, template {template})"));
 }
 
 fn elect(world: &mut World, ordinal: u32) {
@@ -220,7 +233,10 @@ fn elect(world: &mut World, ordinal: u32) {
 fn recreate(world: &mut World) {
     let is_stuck = |process: &Process| process.unkillable || !world.machines[process.machine].is_reachable();
     let stuck = world.processes.iter().any(is_stuck);
-    if world.storage == Storage::Ephemeral || stuck {
+    // What was lost in the seconds before the operator could note which version the data is of, nobody can know.
+    let holds_data = |disk: usize| world.disks[disk].data.is_some();
+    let unknown = world.api.claims.values().any(|it| it.claim.version.is_none() && it.disk.is_some_and(holds_data));
+    if world.storage == Storage::Ephemeral || stuck || unknown {
         return;
     }
     world.note(|| "the user deletes the EtcdCluster and creates it again".to_owned());
@@ -231,6 +247,16 @@ fn recreate(world: &mut World) {
     cluster.lives += 1;
     cluster.version += 1;
     (cluster.birth, cluster.cluster_id, cluster.paused) = (None, None, false);
+    cluster.accepted = None;
     cluster.unwell_since.clear();
     cluster.status = Default::default();
+}
+
+/// A version of a minor that runs, and from which every other can be reached.
+pub fn version_of(minor: u64) -> &'static str {
+    match minor {
+        5 => "3.5.35",
+        6 => "3.6.16",
+        _ => "3.7.3",
+    }
 }

@@ -2,7 +2,7 @@
 //! deleted.
 
 use super::etcd::Etcd;
-use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World};
+use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, minor_of};
 use crate::founders::identity_of;
 use crate::gate::{Found, Verdict, verdict};
 use crate::observed::{Birth, Identity, Problem, ProblemKind};
@@ -163,10 +163,19 @@ impl World {
 
     fn start_etcd(&mut self, ordinal: u32, pod: &PodObject, disk: usize) -> Result<Option<Problem>, Broken> {
         let crash = |why: &str| Ok(Some(Problem::new(ProblemKind::Other, why)));
+        if pod.version.ends_with(".98") {
+            return Ok(Some(Problem::new(ProblemKind::NoImage, "there is no such image")));
+        }
+        if pod.version.ends_with(".99") {
+            return crash("this version does not run");
+        }
+        self.forget_the_version_of_what_is_lost();
+        self.check_version(ordinal, &pod.version, disk)?;
+        let minor = minor_of(&pod.version);
         let data = match self.disks[disk].data {
             Some(data) => data,
             None => match self.identity_to_start_with(ordinal, pod)? {
-                Ok(identity) => DataDir { identity, index: 0, corrupt: false },
+                Ok(identity) => DataDir { identity, index: 0, corrupt: false, minor },
                 Err(why) => return crash(why),
             },
         };
@@ -188,11 +197,47 @@ impl World {
             machine,
             disk,
             identity,
+            version: pod.version.clone(),
+            template: pod.template,
             index,
             hung: false,
             unkillable: false,
         });
         Ok(None)
+    }
+
+    /// A cluster that is founded again with the same token is the same, but nobody remembers anything.
+    fn forget_the_version_of_what_is_lost(&mut self) {
+        if self.etcd.as_ref().is_some_and(|etcd| !self.is_anything_left_of(etcd))
+            && let Some(etcd) = &mut self.etcd
+        {
+            (etcd.minor, etcd.downgrade) = (None, None);
+        }
+    }
+
+    /// Versions go up and down by one minor at a time, down only with data that was made readable, and up only from where
+    /// it is safe.
+    fn check_version(&self, ordinal: u32, version: &str, disk: usize) -> Result<(), Broken> {
+        let minor = minor_of(version);
+        if self.disks[disk].data.is_some_and(|data| data.minor > minor) {
+            return Err(format!("c-{ordinal} starts as {version} and cannot read its data"));
+        }
+        let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else { return Ok(()) };
+        if minor < agreed {
+            return Err(format!("c-{ordinal} starts as {version}, and the others agreed on 3.{agreed}"));
+        }
+        if minor > agreed + 1 {
+            return Err(format!(
+                "c-{ordinal} starts as {version} and skips a minor version: the others are at 3.{agreed}"
+            ));
+        }
+        let is_too_old = |it: &&Process| minor_of(&it.version) < minor && ["3.5.20", "3.6.10"].contains(&&*it.version);
+        match self.processes.iter().find(is_too_old) {
+            Some(old) => {
+                Err(format!("c-{ordinal} starts as {version} beside {}, which is too old for that", old.version))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Who etcd becomes if it starts without data, or why it does not.
@@ -219,6 +264,9 @@ impl World {
         let Some((etcd, member)) = self.etcd.as_ref().zip(member) else { return Ok(Err("nobody knows the member")) };
         if !self.processes.iter().any(|process| etcd.connects(self, process)) {
             return Ok(Err("nobody can be asked who belongs to the cluster"));
+        }
+        if etcd.downgrade.is_some() {
+            return Ok(Err("nobody can join while a downgrade is in progress"));
         }
         let live: Vec<_> = etcd.members.iter().map(|it| it.peer_url.as_str()).collect();
         let told: Vec<_> = pod.start.initial_cluster.iter().map(|(_, url)| url.as_str()).collect();

@@ -1,15 +1,17 @@
 //! The operator at work: it looks through its caches, plans, and takes one step after another; anything may happen between
 //! two of them. Every rule about a step is checked where the step takes effect.
 
+use std::collections::btree_map::Entry;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
 use super::mutants::Mutant;
 use super::trace::{all_of, brief};
-use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, World};
+use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
 use crate::ailments::unwell_since;
-use crate::observed::{Claim, Member, Observed};
-use crate::plan::{Plan, Start, Step, is_confirmed};
+use crate::observed::{Claim, Member, Observed, Peer};
+use crate::plan::{Model, Plan, Start, Step, is_confirmed};
 use crate::quorum::quorum;
 use crate::status::status_to_report;
 use crate::vigil::Vigil;
@@ -132,15 +134,20 @@ impl Operator {
             return Err(format!("{step:?} although the cluster is paused"));
         }
         Ok(match step {
-            Step::RecordBirth(_) | Step::RecordClusterId(_) => record(world, seen, step),
+            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::AcceptVersion(_) => record(world, seen, step),
             // What belongs to an EtcdCluster that is gone is collected at once.
             Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
                 Effect::Failed
             }
-            Step::CreatePeer { ordinal, .. } => {
-                world.api.peers.entry(*ordinal).or_default();
-                Effect::Done
+            Step::CreatePeer { ordinal, model, .. } => create_peer(world, seen, *ordinal, model),
+            Step::ReplacePeer { ordinal, .. } => replace_peer(world, seen, *ordinal)?,
+            Step::DrainPod { ordinal } => {
+                let now = world.now;
+                changed(world.api.pods.get_mut(ordinal), |pod| {
+                    (pod.start.serves_clients, pod.leaving_since) = (false, Some(now));
+                })
             }
+            Step::EnableDowngrade(_) | Step::CancelDowngrade => downgrade(world, step),
             Step::RecordMember { ordinal, identity, started } => changed(world.api.peers.get_mut(ordinal), |peer| {
                 (peer.identity, peer.started) = (Some(*identity), *started);
             }),
@@ -151,12 +158,13 @@ impl Operator {
                 let claim = Claim { birth: birth.clone(), identity: *identity, ..Claim::default() };
                 create_claim(world, *ordinal, claim)
             }
-            Step::MarkClaim { ordinal, identity } => {
-                changed(world.api.claims.get_mut(ordinal), |claim| claim.claim.identity = Some(*identity))
-            }
+            Step::MarkClaim { ordinal, identity, version } => changed(world.api.claims.get_mut(ordinal), |claim| {
+                (claim.claim.identity, claim.claim.version) = (Some(*identity), version.clone());
+            }),
             Step::CreatePod { ordinal, start } => self.create_pod(world, *ordinal, start)?,
             Step::TellPod { ordinal, told, serves_clients } => changed(world.api.pods.get_mut(ordinal), |pod| {
                 (pod.start.told, pod.start.serves_clients) = (*told, *serves_clients);
+                pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
             }),
             Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
                 let effect = on_the_same_pod(world, seen, *ordinal, |_| {});
@@ -171,6 +179,8 @@ impl Operator {
                 world.api.peers.remove(ordinal);
                 Effect::Done
             }
+            // How running pods and volumes are changed makes no difference to the rules.
+            Step::Relabel { .. } | Step::Resize { .. } | Step::GrowClaim { .. } => Effect::Done,
             Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. } => {
                 self.change_membership(world, step)?
             }
@@ -185,9 +195,10 @@ impl Operator {
             }
             return Ok(Effect::Failed);
         }
-        if !world.api.peers.contains_key(&ordinal) {
+        let template = world.api.templates.get(&ordinal).copied().unwrap_or_default();
+        let Some(version) = world.api.peers.get(&ordinal).map(|peer| peer.version.clone()) else {
             return Ok(Effect::Failed);
-        }
+        };
         if world.api.pods.contains_key(&ordinal) {
             return Ok(Effect::Failed);
         }
@@ -196,6 +207,9 @@ impl Operator {
             uid,
             created,
             start: start.clone(),
+            version,
+            template,
+            leaving_since: None,
             deleting: false,
             deleting_since: None,
             began: false,
@@ -271,6 +285,17 @@ impl Operator {
 
 /// Writes the status, unless the EtcdCluster has changed since it was read.
 fn report(world: &mut World, work: &Work) {
+    for ordinal in work.observed.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
+        // It is written into the EtcdPeer that was seen; another one of that name knows nothing of it.
+        let same = world
+            .api
+            .peers
+            .get_mut(ordinal)
+            .filter(|peer| Some(&peer.version) == work.seen.peers.get(ordinal).map(|it| &it.version));
+        if let Some(peer) = same {
+            peer.proven = true;
+        }
+    }
     let cluster = &mut world.api.cluster;
     if cluster.version != work.seen.cluster.version {
         return;
@@ -291,10 +316,68 @@ fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     }
     cluster.version += 1;
     match step {
-        Step::RecordBirth(birth) => cluster.birth = Some(birth.clone()),
+        Step::RecordBirth(birth) => {
+            (cluster.birth, cluster.accepted) = (Some(birth.clone()), Some(seen.cluster.wanted.to_owned()));
+        }
+        Step::AcceptVersion(version) => cluster.accepted = Some(version.clone()),
         Step::RecordClusterId(id) => cluster.cluster_id = Some(*id),
         _ => {}
     }
+    Effect::Done
+}
+
+/// Makes an EtcdPeer as the spec that was seen asks for, or like another one.
+fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -> Effect {
+    let template = seen.cluster.template;
+    let (version, template) = match model {
+        Model::Spec => (seen.cluster.wanted.to_owned(), template),
+        Model::SpecWithVersion(version) => (version.clone(), template),
+        Model::Member(other) => match (seen.peers.get(other), seen.templates.get(other)) {
+            (Some(peer), Some(template)) => (peer.version.clone(), *template),
+            _ => return Effect::Failed,
+        },
+    };
+    if let Entry::Vacant(vacant) = world.api.peers.entry(ordinal) {
+        vacant.insert(Peer { version, ..Peer::default() });
+        world.api.templates.insert(ordinal, template);
+    }
+    Effect::Done
+}
+
+/// Nobody is restarted if the others could not go on, and nobody who leads.
+fn replace_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
+    let is_same =
+        seen.peers.get(&ordinal).map(|peer| &peer.version) == world.api.peers.get(&ordinal).map(|it| &it.version);
+    if !is_same || on_the_same_pod(world, seen, ordinal, |_| {}) == Effect::Failed {
+        return Ok(Effect::Failed);
+    }
+    let member = world.etcd.as_ref().and_then(|etcd| Some((etcd, etcd.member_at(ordinal)?)));
+    if let Some((etcd, member)) = member.filter(|(etcd, member)| etcd.is_up(world, member)) {
+        let voters = etcd.voters().count();
+        let others = etcd.voters().filter(|it| it.id != member.id && etcd.is_up(world, it)).count();
+        if voters > 2 && etcd.has_quorum(world) && others < quorum(voters) {
+            return Err(format!("c-{ordinal} is restarted, and only {others} of the other voters are up"));
+        }
+        if voters > 1 && etcd.leader == Some(member.id) {
+            return Err(format!("c-{ordinal} is restarted while it leads"));
+        }
+        if world.storage == Storage::Ephemeral {
+            return Err(format!("c-{ordinal} is restarted, and its data goes with its pod"));
+        }
+    }
+    world.api.peers.remove(&ordinal);
+    world.delete_pod(ordinal);
+    Ok(Effect::Done)
+}
+
+fn downgrade(world: &mut World, step: &Step) -> Effect {
+    let has_quorum = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
+    let Some(etcd) = world.etcd.as_mut().filter(|_| has_quorum) else { return Effect::Failed };
+    etcd.downgrade = match step {
+        Step::EnableDowngrade(version) if etcd.minor == Some(minor_of(version) + 1) => Some(minor_of(version)),
+        Step::EnableDowngrade(_) => return Effect::Failed,
+        _ => None,
+    };
     Effect::Done
 }
 
@@ -390,7 +473,11 @@ fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken> {
         && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
     let in_the_way = leaving.learner && !etcd.is_up(world, leaving);
-    if keeps_its_data && !away_for_long && !out_of_service && !in_the_way {
+    let outdated = world
+        .process_of(ordinal)
+        .is_some_and(|it| it.version != world.api.cluster.wanted || it.template != world.api.cluster.template);
+    let is_remade = world.storage == Storage::Ephemeral && outdated;
+    if keeps_its_data && !away_for_long && !out_of_service && !in_the_way && !is_remade {
         return Err(format!("c-{ordinal} is given up although it has its data and was not away for long"));
     }
     Ok(())

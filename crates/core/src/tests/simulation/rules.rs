@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::faults::version_of;
 use super::operator::Operator;
-use super::world::{Broken, Storage, World};
+use super::world::{Broken, Storage, World, minor_of};
 use crate::observed::Data;
 use crate::plan::Plan;
 use crate::quorum::quorum;
@@ -37,7 +38,20 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
         (machine.on, machine.connected, node.fenced) = (true, true, false);
     }
     world.api.cluster.paused = false;
+    // The user asks for what is possible: the version that the members agree on or have data of, whatever some of them run.
+    let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
+    let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
+    let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted));
+    let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
+    let minor = agreed.or(made).unwrap_or(minor_of(world.api.cluster.wanted));
+    world.api.cluster.wanted = version_of(minor);
+    // What is kept in the only pod can't be changed without losing it.
+    if world.storage == Storage::Ephemeral {
+        world.api.cluster.replicas = world.api.cluster.replicas.max(2);
+    }
     world.api.cluster.version += 1;
+    let wanted = world.api.cluster.wanted;
+    world.note(|| format!("the user asks for {wanted}"));
     operator.crash(world);
     for _ in 0..LOOKS {
         world.settle()?;
@@ -54,8 +68,12 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
         }
         operator.reconcile(world)?;
         check(world)?;
-        // What is waited for is waited for in one go.
-        world.now += if plan.steps.is_empty() { 300 } else { 5 };
+        // What is waited for is waited for in one go, but not longer than clients stay away.
+        world.now += match &plan.waiting {
+            _ if !plan.steps.is_empty() => 5,
+            Some(waiting) if waiting.reason == "ClientsLeaving" => 5,
+            _ => 300,
+        };
     }
     check_lost_for_good(world, &operator.plan(world))
 }
@@ -84,6 +102,18 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     }
     if world.api.pods.values().any(|pod| pod.start.told.data != Data::Kept) {
         return Err("at rest, and somebody may still start without data".to_owned());
+    }
+    let Some(agreed) = etcd.minor else { return Err("at rest, and no version was agreed on".to_owned()) };
+    let (version, template) = (world.api.cluster.wanted, world.api.cluster.template);
+    if let Some(other) = alive().find(|it| it.version != version || it.template != template) {
+        return Err(format!("at rest, and c-{} is not as asked for ({})", other.ordinal, other.version));
+    }
+    if agreed != minor_of(version) {
+        return Err(format!("at rest, and the members agree on 3.{agreed}, not on {version}"));
+    }
+    let updated = world.api.cluster.status.updated_replicas;
+    if u32::try_from(updated) != Ok(world.api.cluster.replicas) {
+        return Err(format!("at rest, and the status says that {updated} members are as asked for"));
     }
     let available = condition(world, "Available");
     if available != ("True".to_owned(), "QuorumAnswers".to_owned()) {

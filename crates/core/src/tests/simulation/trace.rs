@@ -1,6 +1,6 @@
 //! Steps in few words, for whoever reads what happened.
 
-use crate::plan::Step;
+use crate::plan::{Model, Step};
 
 pub fn all_of(steps: &[Step]) -> String {
     if steps.is_empty() {
@@ -13,12 +13,23 @@ pub fn brief(step: &Step) -> String {
     match step {
         Step::RecordBirth(birth) => format!("RecordBirth of {}", birth.size),
         Step::RecordClusterId(id) => format!("RecordClusterId {id:x}"),
-        Step::CreatePeer { ordinal, .. } => format!("CreatePeer c-{ordinal}"),
+        Step::CreatePeer { ordinal, model: Model::Spec, .. } => format!("CreatePeer c-{ordinal}"),
+        Step::CreatePeer { ordinal, model, .. } => format!("CreatePeer c-{ordinal} as {model:?}"),
+        Step::DrainPod { ordinal } => format!("DrainPod c-{ordinal}"),
+        Step::ReplacePeer { ordinal, why } => format!("ReplacePeer c-{ordinal} ({why})"),
+        Step::Relabel { ordinal } => format!("Relabel c-{ordinal}"),
+        Step::Resize { ordinal } => format!("Resize c-{ordinal}"),
+        Step::GrowClaim { ordinal } => format!("GrowClaim c-{ordinal}"),
+        Step::AcceptVersion(version) => format!("AcceptVersion {version}"),
+        Step::EnableDowngrade(version) => format!("EnableDowngrade to {version}"),
+        Step::CancelDowngrade => "CancelDowngrade".to_owned(),
         Step::RecordMember { ordinal, identity, started } => {
             format!("RecordMember c-{ordinal} {:x}{}", identity.member_id, if *started { " started" } else { "" })
         }
         Step::CreateClaim { ordinal, .. } => format!("CreateClaim c-{ordinal}"),
-        Step::MarkClaim { ordinal, identity } => format!("MarkClaim c-{ordinal} {:x}", identity.member_id),
+        Step::MarkClaim { ordinal, identity, version } => {
+            format!("MarkClaim c-{ordinal} {:x} {}", identity.member_id, version.as_deref().unwrap_or_default())
+        }
         Step::CreatePod { ordinal, start } => {
             format!(
                 "CreatePod c-{ordinal} {:?}{}",

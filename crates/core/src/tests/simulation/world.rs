@@ -7,7 +7,8 @@ use etcd_operator_api::EtcdClusterStatus;
 
 use super::etcd::Etcd;
 use super::random::Random;
-use crate::observed::{Answer, Birth, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem};
+use crate::changes::{Change, Way};
+use crate::observed::{Answer, Birth, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions};
 use crate::plan::Start;
 use crate::quorum::quorum;
 use crate::tests::support::place;
@@ -51,6 +52,8 @@ pub struct World {
 pub struct Api {
     pub cluster: Cluster,
     pub peers: BTreeMap<u32, Peer>,
+    /// The template that each EtcdPeer was made from, besides its version.
+    pub templates: BTreeMap<u32, u32>,
     pub pods: BTreeMap<u32, PodObject>,
     pub claims: BTreeMap<u32, ClaimObject>,
     pub nodes: Vec<Node>,
@@ -64,6 +67,11 @@ pub struct Cluster {
     /// Counts up with every change, also of the status.
     pub version: u64,
     pub replicas: u32,
+    /// The version of etcd that is asked for, and the one that was found possible.
+    pub wanted: &'static str,
+    pub accepted: Option<String>,
+    /// Stands for everything else that members are made from.
+    pub template: u32,
     pub paused: bool,
     pub birth: Option<Birth>,
     pub cluster_id: Option<u64>,
@@ -76,6 +84,10 @@ pub struct PodObject {
     pub uid: u64,
     pub created: i64,
     pub start: Start,
+    /// The version and the template of the EtcdPeer that it was made from.
+    pub version: String,
+    pub template: u32,
+    pub leaving_since: Option<i64>,
     pub deleting: bool,
     pub deleting_since: Option<i64>,
     pub began: bool,
@@ -118,6 +130,8 @@ pub struct DataDir {
     /// How much of etcd's log it has.
     pub index: u64,
     pub corrupt: bool,
+    /// The lowest minor version of etcd that can read it.
+    pub minor: u64,
 }
 
 /// An etcd that runs, whatever the API server says about its pod.
@@ -127,6 +141,8 @@ pub struct Process {
     pub machine: usize,
     pub disk: usize,
     pub identity: Identity,
+    pub version: String,
+    pub template: u32,
     /// What it has of the log in its memory, also if its disk was emptied under it.
     pub index: u64,
     pub hung: bool,
@@ -142,6 +158,9 @@ impl World {
             lives: 0,
             version: 0,
             replicas: random.one_of(&[1, 2, 3, 3, 3, 4, 5, 5]),
+            wanted: random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"]),
+            accepted: None,
+            template: 0,
             paused: false,
             birth: None,
             cluster_id: None,
@@ -155,6 +174,7 @@ impl World {
             api: Api {
                 cluster,
                 peers: BTreeMap::new(),
+                templates: BTreeMap::new(),
                 pods: BTreeMap::new(),
                 claims: BTreeMap::new(),
                 nodes: vec![Node::default(); machines],
@@ -237,7 +257,24 @@ impl World {
             quota: 1 << 30,
             birth: cluster.birth.clone(),
             cluster_id: cluster.cluster_id,
-            outdated: BTreeSet::new(),
+            versions: Versions {
+                wanted: cluster.wanted.to_owned(),
+                accepted: cluster.accepted.clone(),
+                cluster: self
+                    .cluster_version()
+                    .or_else(|| cluster.status.cluster_version.clone())
+                    .or_else(|| seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max()),
+                downgrade: self
+                    .etcd
+                    .as_ref()
+                    .filter(|etcd| etcd.has_quorum(self))
+                    .and_then(|etcd| etcd.downgrade)
+                    .map(|minor| format!("3.{minor}.0")),
+                flags: Vec::new(),
+            },
+            outdated: see_outdated(seen),
+            has_turn: true,
+            migrates: false,
             peers: seen.peers.clone(),
             pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
             claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
@@ -250,6 +287,12 @@ impl World {
             compacted: None,
             differing: self.differing(),
         }
+    }
+
+    /// What etcd says about the version that its members agree on, if anybody can be asked.
+    fn cluster_version(&self) -> Option<String> {
+        let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
+        Some(format!("3.{}.0", etcd.minor?))
     }
 
     /// Asks every pod that is known, at the address that is known: a pod that is gone does not answer.
@@ -280,7 +323,8 @@ impl World {
             identity: process.identity,
             leader: quorum.and_then(|etcd| etcd.leader),
             learner,
-            version: "3.6.16".into(),
+            version: process.version.clone(),
+            storage_version: self.disks[process.disk].data.map(|data| format!("3.{}.0", data.minor)),
             db_size: 0,
             db_in_use: 0,
             reads: member.is_some() && !learner && quorum.is_some(),
@@ -298,12 +342,27 @@ impl World {
     }
 }
 
+fn see_outdated(seen: &Api) -> BTreeMap<u32, Change> {
+    let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
+        peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
+    };
+    let change = |fields: String| Change { fields: vec![fields], way: Way::Restart };
+    let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
+    outdated.map(|(ordinal, peer)| (*ordinal, change(format!("{} or its template", peer.version)))).collect()
+}
+
+/// The minor version in a version.
+pub fn minor_of(version: &str) -> u64 {
+    version.split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("a version")
+}
+
 fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
     Pod {
         deleting: pod.deleting,
         finished: false,
         told: Some(pod.start.told),
         serves_clients: pod.start.serves_clients,
+        leaving_since: pod.leaving_since,
         created: pod.created,
         deleting_since: pod.deleting_since,
         began: pod.began,

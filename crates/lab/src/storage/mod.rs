@@ -1,8 +1,10 @@
-//! The lab's two storage classes, and the provisioner that makes, grows and deletes their volumes.
+//! The lab's three storage classes, and the provisioner that makes, grows and deletes their volumes.
 //!
-//! Both are `local` volumes, folders on this machine, because the kubelet applies fsGroup to those. A volume of
-//! `standard` is bound to the node its pod was scheduled to. One of `network` may be mounted by every node, which is
-//! possible because all nodes share the machine's file system.
+//! All are `local` volumes, folders on this machine, because the kubelet applies fsGroup to those. A volume of
+//! `standard` is bound to the node its pod was scheduled to. One of `fixed` is too, but never grows. One of `network`
+//! may be mounted by every node, which is possible because all nodes share the machine's file system.
+
+mod growth;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,20 +20,26 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
+use self::growth::{grow, wanted_growth};
 use crate::node::remove_if_there;
 use crate::{api, paths};
 
 const PROVISIONER: &str = "lab.etcd.improbable.io/folder";
 pub const STANDARD: &str = "standard";
+pub const FIXED: &str = "fixed";
 pub const NETWORK: &str = "network";
 
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// Creates the two classes.
+/// Creates the classes.
 pub async fn create_classes(client: &Client) -> Result<()> {
     let classes = Api::<StorageClass>::all(client.clone());
-    for (name, is_default, binding) in [(STANDARD, "true", "WaitForFirstConsumer"), (NETWORK, "false", "Immediate")] {
+    for (name, is_default, binding, grows) in [
+        (STANDARD, "true", "WaitForFirstConsumer", true),
+        (FIXED, "false", "WaitForFirstConsumer", false),
+        (NETWORK, "false", "Immediate", true),
+    ] {
         let class = json!({
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
@@ -39,7 +47,7 @@ pub async fn create_classes(client: &Client) -> Result<()> {
             "provisioner": PROVISIONER,
             "volumeBindingMode": binding,
             "reclaimPolicy": "Delete",
-            "allowVolumeExpansion": true,
+            "allowVolumeExpansion": grows,
         });
         let parameters = PatchParams::apply("lab").force();
         classes
@@ -119,7 +127,7 @@ fn wanted_volume(claim: &PersistentVolumeClaim) -> Option<Value> {
     }
     let (place, affinity) = match class {
         // The scheduler chose the node; until it has, nobody knows where the volume should be.
-        STANDARD => {
+        STANDARD | FIXED => {
             let node = claim.annotations().get(SELECTED_NODE)?;
             (node.as_str(), json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}))
         }
@@ -149,15 +157,6 @@ fn wanted_volume(claim: &PersistentVolumeClaim) -> Option<Value> {
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}},
         },
     }))
-}
-
-/// The size that a bound claim of ours asks for beyond what it has. A claim can only ever ask for more.
-fn wanted_growth(claim: &PersistentVolumeClaim) -> Option<String> {
-    let spec = claim.spec.as_ref()?;
-    let ours = matches!(spec.storage_class_name.as_deref(), Some(STANDARD | NETWORK));
-    let size = requested_size(claim)?;
-    let has = claim.status.as_ref()?.capacity.as_ref()?.get("storage")?;
-    (ours && spec.volume_name.is_some() && has.0 != size).then_some(size)
 }
 
 fn requested_size(claim: &PersistentVolumeClaim) -> Option<String> {
@@ -194,23 +193,6 @@ async fn create_volume(volume: &Value, client: &Client) -> Result<()> {
     }
 }
 
-/// A folder has room for whatever is written, so only the numbers change: the volume's first, as a real one's would.
-async fn grow(claim: &PersistentVolumeClaim, size: &str, client: &Client) -> Result<()> {
-    let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).context("the claim has no volume")?;
-    let parameters = PatchParams::default();
-    let capacity = json!({"spec": {"capacity": {"storage": size}}});
-    Api::<PersistentVolume>::all(client.clone())
-        .patch(volume, &parameters, &Patch::Merge(capacity))
-        .await
-        .with_context(|| format!("setting the capacity of {volume}"))?;
-    let status = json!({"status": {"capacity": {"storage": size}}});
-    Api::<PersistentVolumeClaim>::namespaced(client.clone(), &claim.namespace().unwrap_or_default())
-        .patch_status(&claim.name_any(), &parameters, &Patch::Merge(status))
-        .await
-        .context("setting the capacity of the claim")?;
-    Ok(())
-}
-
 async fn delete_volume(name: &str, folder: PathBuf, client: &Client) -> Result<()> {
     let path = folder.clone();
     tokio::task::spawn_blocking(move || remove_if_there(&path)).await.context("removing a folder")??;
@@ -225,7 +207,8 @@ async fn delete_volume(name: &str, folder: PathBuf, client: &Client) -> Result<(
 mod tests {
     use super::*;
 
-    fn claim(changes: Value) -> PersistentVolumeClaim {
+    /// A claim for 50Mi of the class `standard`, with changes.
+    pub fn claim(changes: Value) -> PersistentVolumeClaim {
         let mut claim = json!({
             "metadata": {"name": "data", "namespace": "default", "uid": "u1"},
             "spec": {
@@ -260,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_fixed_volume_is_made_like_a_standard_one() {
+        let fixed = json!({
+            "metadata": {"annotations": {SELECTED_NODE: "node2"}},
+            "spec": {"storageClassName": "fixed"},
+        });
+        let volume = wanted_volume(&claim(fixed)).unwrap();
+        assert_eq!(volume["spec"]["local"]["path"], "/var/lib/etcd-lab/volumes/node2/pvc-u1");
+        assert_eq!(volume["spec"]["storageClassName"], "fixed");
+    }
+
+    #[test]
     fn a_network_volume_is_made_at_once() {
         let volume = wanted_volume(&claim(json!({"spec": {"storageClassName": "network"}}))).unwrap();
         assert_eq!(volume["spec"]["local"]["path"], "/var/lib/etcd-lab/volumes/network/pvc-u1");
@@ -271,15 +265,6 @@ mod tests {
         assert_eq!(wanted_volume(&claim(json!({"spec": {"storageClassName": "other"}}))), None);
         let bound = json!({"spec": {"storageClassName": "network", "volumeName": "pvc-u1"}});
         assert_eq!(wanted_volume(&claim(bound)), None);
-    }
-
-    #[test]
-    fn a_bound_claim_grows_when_it_asks_for_more() {
-        let has =
-            |size: &str| claim(json!({"spec": {"volumeName": "pvc-u1"}, "status": {"capacity": {"storage": size}}}));
-        assert_eq!(wanted_growth(&has("20Mi")), Some("50Mi".to_owned()));
-        assert_eq!(wanted_growth(&has("50Mi")), None);
-        assert_eq!(wanted_growth(&claim(json!({}))), None);
     }
 
     #[test]

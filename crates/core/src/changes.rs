@@ -1,0 +1,244 @@
+//! What differs between what a member was made from and what its user asks for now, and what it takes to change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etcd_operator_api::labels::RESTART;
+use etcd_operator_api::quantity::same_amount;
+use etcd_operator_api::{EtcdClusterSpec, EtcdPeerSpec, PodTemplate};
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::cpu::gomaxprocs;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What differs, in the words of the user: `spec.podTemplate.resources`.
+    pub fields: Vec<String>,
+    pub way: Way,
+}
+
+/// How a member is changed, from the least to the most that it notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Labels and annotations are changed as it runs.
+    Relabel,
+    /// Kubernetes gives the running container more or less.
+    Resize,
+    /// It is restarted.
+    Restart,
+}
+
+/// What a member was made from.
+pub struct Made<'a> {
+    pub spec: &'a EtcdPeerSpec,
+    /// What the annotation that asks for a restart said at that time.
+    pub restart: Option<&'a str>,
+    /// The image that its pod runs, if it has a pod.
+    pub image: Option<&'a str>,
+    /// Whether Kubernetes refused to give its pod the resources that are asked for now.
+    pub refuses_resize: bool,
+    /// Whether its node can't give its pod what it was promised.
+    pub is_short: bool,
+}
+
+/// What its user asks for.
+pub struct Wanted<'a> {
+    pub spec: &'a EtcdClusterSpec,
+    pub restart: Option<&'a str>,
+    /// The image, also if the user leaves it to the operator.
+    pub image: &'a str,
+}
+
+pub fn change_of(made: &Made, wanted: &Wanted) -> Option<Change> {
+    let differences = differences(made, wanted);
+    let way = differences.iter().map(|(_, way)| *way).max()?;
+    Some(Change { fields: differences.into_iter().map(|(field, _)| field).collect(), way })
+}
+
+fn differences(made: &Made, wanted: &Wanted) -> Vec<(String, Way)> {
+    let (old, new) = (made.spec, wanted.spec);
+    let mut found = Vec::new();
+    let mut differs = |yes: bool, field: &str, way: Way| {
+        if yes {
+            found.push((field.to_owned(), way));
+        }
+    };
+    let version = format!("spec.version {} → {}", old.version, new.version);
+    differs(old.version != new.version, &version, Way::Restart);
+    differs(old.image != new.image, "spec.image", Way::Restart);
+    // The user left it to the operator, and that was told another repository.
+    let is_elsewhere = made.image.is_some_and(|image| image != wanted.image);
+    let by_operator = old.version == new.version && old.image == new.image && is_elsewhere;
+    differs(by_operator, "the operator's repository of etcd images", Way::Restart);
+    differs(old.etcd != new.etcd && old.etcd_flags() != new.etcd_flags(), "spec.etcd", Way::Restart);
+    let restart = wanted.restart.is_some() && wanted.restart != made.restart;
+    differs(restart, &format!("the annotation {RESTART}"), Way::Restart);
+    differs(made.is_short, "spec.podTemplate.resources (its node does not have them)", Way::Restart);
+    let (old, new) = (old.pod_template(), new.pod_template().unwrap_or_default());
+    found.extend(differences_in_pod(&old, &new, made.refuses_resize));
+    found
+}
+
+fn differences_in_pod(old: &PodTemplate, new: &PodTemplate, refuses_resize: bool) -> Vec<(String, Way)> {
+    let is_relabelled = old.labels() != new.labels() || old.annotations() != new.annotations();
+    let resized = way_to_resize(old.resources.as_ref(), new.resources.as_ref());
+    let restarts = |differs: bool| differs.then_some(Way::Restart);
+    let all = [
+        ("metadata", is_relabelled.then_some(Way::Relabel)),
+        ("resources", if refuses_resize { restarts(resized.is_some()) } else { resized }),
+        ("affinity", restarts(old.affinity != new.affinity)),
+        ("tolerations", restarts(old.tolerations != new.tolerations)),
+        ("nodeSelector", restarts(old.node_selector != new.node_selector)),
+        ("topologySpreadConstraints", restarts(old.topology_spread_constraints != new.topology_spread_constraints)),
+        ("priorityClassName", restarts(old.priority_class_name != new.priority_class_name)),
+        ("imagePullSecrets", restarts(old.image_pull_secrets != new.image_pull_secrets)),
+    ];
+    all.into_iter().filter_map(|(field, way)| Some((format!("spec.podTemplate.{field}"), way?))).collect()
+}
+
+type Amounts = BTreeMap<String, Quantity>;
+
+/// How resources are changed, if they are. CPU and memory of a running container can be; but how many threads etcd uses is
+/// decided when it starts.
+fn way_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceRequirements>) -> Option<Way> {
+    let (old, new) = (old.cloned().unwrap_or_default(), new.cloned().unwrap_or_default());
+    let of = |amounts: &Option<Amounts>| amounts.clone().unwrap_or_default();
+    let (old_limits, new_limits) = (of(&old.limits), of(&new.limits));
+    let mut changed = changed_amounts(&old_limits, &new_limits);
+    changed.extend(changed_amounts(&of(&old.requests), &of(&new.requests)));
+    let threads = |limits: &Amounts| limits.get("cpu").and_then(gomaxprocs);
+    // What is not asked for any more can't be taken back from a running container.
+    let keeps = |old: &Amounts, new: &Amounts| old.keys().all(|name| new.contains_key(name));
+    let in_place = changed.iter().all(|name| name == "cpu" || name == "memory")
+        && keeps(&old_limits, &new_limits)
+        && keeps(&of(&old.requests), &of(&new.requests))
+        && threads(&old_limits) == threads(&new_limits)
+        && old.claims == new.claims;
+    match (changed.is_empty() && old.claims == new.claims, in_place) {
+        (true, _) => None,
+        (false, true) => Some(Way::Resize),
+        (false, false) => Some(Way::Restart),
+    }
+}
+
+/// The names of what there is more or less of.
+fn changed_amounts(old: &Amounts, new: &Amounts) -> BTreeSet<String> {
+    let is_same = |name: &String| match (old.get(name), new.get(name)) {
+        (Some(old), Some(new)) => same_amount(old, new),
+        _ => false,
+    };
+    old.keys().chain(new.keys()).filter(|name| !is_same(name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_operator_api::EtcdCluster;
+
+    use super::*;
+
+    fn cluster(edit: &[(&str, &str)]) -> EtcdClusterSpec {
+        let mut spec = serde_json::json!({
+            "version": "3.6.16",
+            "storage": {"ephemeral": {}},
+            "podTemplate": {"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1", "memory": "1Gi"}}},
+        });
+        for (path, value) in edit {
+            let value: serde_json::Value = serde_json::from_str(value).unwrap();
+            let parts: Vec<&str> = path.split('.').collect();
+            let (last, parents) = parts.split_last().unwrap();
+            let parent = parents.iter().fold(&mut spec, |at, part| {
+                let at = at.as_object_mut().unwrap();
+                at.entry(*part).or_insert_with(|| serde_json::json!({}))
+            });
+            parent[*last] = value;
+        }
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn peer() -> EtcdPeerSpec {
+        let mut spec = serde_json::to_value(cluster(&[])).unwrap();
+        spec["clusterName"] = "c".into();
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn change(edit: &[(&str, &str)], restart: Option<&str>) -> Option<Change> {
+        let image = "etcd:v3.6.16";
+        let made =
+            Made { spec: &peer(), restart: Some("once"), image: Some(image), refuses_resize: false, is_short: false };
+        change_of(&made, &Wanted { spec: &cluster(edit), restart, image })
+    }
+
+    fn way(edit: &[(&str, &str)]) -> Option<Way> {
+        change(edit, None).map(|change| change.way)
+    }
+
+    #[test]
+    fn what_is_the_same_is_no_change() {
+        assert_eq!(way(&[]), None);
+        assert_eq!(way(&[("podTemplate.resources.limits.memory", r#""1024Mi""#)]), None, "the same in other words");
+        assert_eq!(way(&[("replicas", "5")]), None);
+        assert_eq!(way(&[("etcd", "{}")]), None, "nothing that etcd would notice");
+    }
+
+    #[test]
+    fn labels_and_resources_change_as_it_runs() {
+        assert_eq!(way(&[("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)]), Some(Way::Relabel));
+        assert_eq!(way(&[("podTemplate.resources.requests.cpu", r#""200m""#)]), Some(Way::Resize));
+        assert_eq!(way(&[("podTemplate.resources.limits.memory", r#""2Gi""#)]), Some(Way::Resize));
+        assert_eq!(way(&[("podTemplate.resources.limits.cpu", r#""1500m""#)]), Some(Way::Resize), "still one thread");
+    }
+
+    #[test]
+    fn what_etcd_reads_when_it_starts_needs_a_restart() {
+        assert_eq!(way(&[("podTemplate.resources.limits.cpu", r#""2""#)]), Some(Way::Restart), "GOMAXPROCS follows");
+        assert_eq!(
+            way(&[("podTemplate.resources.limits", r#"{"cpu": "1"}"#)]),
+            Some(Way::Restart),
+            "no limit any more"
+        );
+        assert_eq!(way(&[("podTemplate.resources.limits.hugepages-2Mi", r#""2Mi""#)]), Some(Way::Restart));
+        assert_eq!(way(&[("podTemplate.nodeSelector", r#"{"disk": "fast"}"#)]), Some(Way::Restart));
+        assert_eq!(way(&[("etcd.heartbeatInterval", "200")]), Some(Way::Restart));
+        assert_eq!(way(&[("image.repository", r#""mirror/etcd""#)]), Some(Way::Restart));
+    }
+
+    #[test]
+    fn the_fields_are_named() {
+        let found = change(&[("version", r#""3.7.3""#), ("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)], None);
+        let found = found.unwrap();
+        assert_eq!(found.fields, ["spec.version 3.6.16 → 3.7.3", "spec.podTemplate.metadata"]);
+        assert_eq!(found.way, Way::Restart, "the most that is needed");
+    }
+
+    #[test]
+    fn the_annotation_restarts_when_it_is_given_a_new_value() {
+        assert_eq!(change(&[], Some("once")), None);
+        assert_eq!(change(&[], None), None, "taking it away is no wish");
+        assert_eq!(change(&[], Some("twice")).unwrap().fields, ["the annotation etcd.improbable.io/restart"]);
+    }
+
+    #[test]
+    fn the_operators_own_repository_counts() {
+        let (made, wanted) = (peer(), cluster(&[]));
+        let made =
+            Made { spec: &made, restart: None, image: Some("old/etcd:v3.6.16"), refuses_resize: true, is_short: false };
+        let change = change_of(&made, &Wanted { spec: &wanted, restart: None, image: "new/etcd:v3.6.16" }).unwrap();
+        assert_eq!(change.fields, ["the operator's repository of etcd images"]);
+    }
+
+    #[test]
+    fn a_refused_resize_becomes_a_restart() {
+        let (made, wanted) = (peer(), cluster(&[("podTemplate.resources.limits.memory", r#""2Gi""#)]));
+        let made = Made { spec: &made, restart: None, image: None, refuses_resize: true, is_short: false };
+        let change = change_of(&made, &Wanted { spec: &wanted, restart: None, image: "" }).unwrap();
+        assert_eq!(change.way, Way::Restart);
+    }
+
+    /// What a user writes reaches this as the API server stores it.
+    #[test]
+    fn a_cluster_and_its_peer_agree_on_their_defaults() {
+        let spec = cluster(&[]);
+        let object = EtcdCluster::new("c", spec);
+        assert_eq!(object.spec.pod_template().unwrap(), peer().pod_template());
+    }
+}

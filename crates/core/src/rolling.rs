@@ -1,0 +1,274 @@
+//! How members become what the spec asks for: one at a time, the leader last, and each only when all the others are well.
+
+use crate::changes::Way;
+use crate::observed::{Member, Membership, Observed, Pod};
+use crate::plan::{Model, Plan, Step, Waiting};
+use crate::quorum::quorum;
+use crate::resize::remove_voter;
+use crate::versions::{Verdict, is_same, is_too_old, verdict};
+
+/// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.
+const CLIENTS_LEAVE_WITHIN: i64 = 2;
+/// After how long clients are sent back if the restart did not come.
+const CLIENTS_STAY_AWAY: i64 = 30;
+
+/// Whether clients are sent elsewhere because a member is going to be restarted.
+pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
+    let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
+    since.is_some_and(|since| observed.now - since < CLIENTS_STAY_AWAY)
+}
+
+/// What a new member is made from: as long as what the spec asks for may not reach anybody, it is made like the others.
+pub fn model_of_new(observed: &Observed) -> Model {
+    if goes_by_the_spec(observed) {
+        return Model::Spec;
+    }
+    let others = observed.peers.iter().filter(|(_, peer)| !peer.deleting);
+    match others.min_by_key(|(ordinal, peer)| (!peer.proven, **ordinal)) {
+        Some((ordinal, _)) => Model::Member(*ordinal),
+        None => observed.versions.accepted.clone().map_or(Model::Spec, Model::SpecWithVersion),
+    }
+}
+
+/// Whether a new member would be made from something else than this one was, or could not join as it is.
+pub fn is_to_be_remade(observed: &Observed, ordinal: u32) -> bool {
+    let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
+    (restarts(observed, ordinal) && goes_by_the_spec(observed)) || is_late()
+}
+
+/// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
+/// may have agreed on another version.
+fn goes_by_the_spec(observed: &Observed) -> bool {
+    is_accepted(observed) && verdict(observed) == Verdict::Possible
+}
+
+fn is_accepted(observed: &Observed) -> bool {
+    observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str())
+}
+
+fn restarts(observed: &Observed, ordinal: u32) -> bool {
+    observed.outdated.get(&ordinal).is_some_and(|change| change.way == Way::Restart)
+}
+
+/// What has to come before any member is changed: nothing if the version that is asked for is possible and accepted.
+fn before_any_change(observed: &Observed) -> Plan {
+    match verdict(observed) {
+        Verdict::Possible if is_accepted(observed) => Plan::default(),
+        Verdict::Possible => Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]),
+        Verdict::Prepare(step) => Plan::steps(vec![step]),
+        Verdict::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
+        Verdict::Refused(why) => Plan::waiting("ChangeRefused", why),
+    }
+}
+
+/// What has to come before the first member of a new EtcdCluster is made. One that was created again goes on with the data
+/// that it finds, if it asks for a version that can read it.
+pub fn adopt_version(observed: &Observed) -> Option<Plan> {
+    let is_new = observed.peers.is_empty() && !is_accepted(observed);
+    Some(before_any_change(observed)).filter(|plan| is_new && *plan != Plan::default())
+}
+
+/// Whether there is anything to change, or to take back.
+fn is_as_asked_for(observed: &Observed) -> bool {
+    observed.outdated.is_empty() && is_accepted(observed) && observed.versions.downgrade.is_none()
+}
+
+/// The next step towards what the spec asks for, if everybody is well.
+pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
+    if is_as_asked_for(observed) {
+        return newcomer(observed, membership).map(|it| wait_for(observed, it)).unwrap_or_default();
+    }
+    before_any_change(observed)
+        .or_else(|| change_in_place(observed, membership))
+        .or_else(|| restart_next(observed, membership))
+}
+
+/// A member that was made anew and has not been seen well since.
+fn newcomer<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
+    let is_proven = |ordinal: u32| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
+    membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
+}
+
+/// A member that does not run and was made from what is not asked for any more is made anew, before anything else: this
+/// costs nothing, and it may be what is wrong with it.
+pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
+    let is_fit = |member: &Member| observed.is_healthy(member) && !is_stopping(observed, member);
+    let broken = membership.voters().filter(|voter| !observed.is_healthy(voter));
+    let broken = broken.filter_map(|voter| voter.ordinal).find(|ordinal| {
+        let others = membership.voters().filter(|voter| voter.ordinal != Some(*ordinal) && is_fit(voter)).count();
+        does_not_run(observed, *ordinal) && others >= quorum(membership.voters().count())
+    });
+    let Some(ordinal) = broken.filter(|_| observed.durable) else { return Plan::default() };
+    before_any_change(observed).or_else(|| Plan::steps(vec![replace(observed, ordinal)]))
+}
+
+/// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
+pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
+    if is_to_be_remade(observed, ordinal) {
+        return vec![Step::RemoveMember { ordinal, member_id, why: reason_for(observed, ordinal) }];
+    }
+    if restarts(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
+}
+
+/// Without a quorum, or before there is one, what does not run and was made from what is not asked for any more is made
+/// anew: it may be what the others wait for.
+pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
+    let idle = observed.outdated.keys().copied().filter(|ordinal| does_not_run(observed, *ordinal));
+    // What is kept in a pod goes with it, unless there is nothing: it never got as far as a node, or there is no cluster yet.
+    let has_nothing = |ordinal: &u32| {
+        observed.cluster_id.is_none() || observed.pods.get(ordinal).is_some_and(|pod| pod.node.is_none())
+    };
+    let idle: Vec<u32> = idle.filter(|ordinal| observed.durable || has_nothing(ordinal)).collect();
+    if idle.is_empty() {
+        return Vec::new();
+    }
+    let before = before_any_change(observed);
+    if before != Plan::default() {
+        return before.steps;
+    }
+    idle.into_iter().map(|ordinal| replace(observed, ordinal)).collect()
+}
+
+/// Whether a member has a pod that should be made anew and in which etcd does not run, as far as its node tells.
+fn does_not_run(observed: &Observed, ordinal: u32) -> bool {
+    let has_stopped = |pod: &Pod| !pod.deleting && pod.node.is_none_or(|node| node.down_since.is_none());
+    restarts(observed, ordinal)
+        && !observed.answers.contains_key(&ordinal)
+        && observed.pods.get(&ordinal).is_some_and(has_stopped)
+}
+
+fn is_stopping(observed: &Observed, member: &Member) -> bool {
+    member.ordinal.and_then(|ordinal| observed.pods.get(&ordinal)).is_some_and(|pod| pod.deleting)
+}
+
+/// What can be changed without a restart.
+fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
+    let running = |ordinal: &&u32| {
+        let pod = observed.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
+        pod && membership.members.iter().any(|member| member.ordinal == Some(**ordinal))
+    };
+    let in_place = observed.outdated.iter().filter(|(ordinal, change)| change.way < Way::Restart && running(ordinal));
+    let Some((ordinal, change)) = in_place.max_by_key(|(ordinal, _)| **ordinal) else { return Plan::default() };
+    let ordinal = *ordinal;
+    match change.way {
+        Way::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
+        // With less memory it may be killed: nobody else should be away then.
+        _ => if_all_are_well(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
+    }
+}
+
+fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
+    let outdated = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter)));
+    let outdated: Vec<(u32, &Member)> = outdated.filter(|(ordinal, _)| restarts(observed, *ordinal)).collect();
+    let well = if_all_are_well(observed, membership);
+    if outdated.is_empty() || well != Plan::default() {
+        return well;
+    }
+    if !observed.has_turn {
+        let message = "other clusters restart members now; this one will when it is its turn";
+        return Plan::waiting("WaitsForTurn", message);
+    }
+    let Some(leader) = observed.leader() else {
+        return Plan::waiting("NoLeader", "members are restarted when there is a leader");
+    };
+    let followers = outdated.iter().filter(|(_, voter)| voter.id != leader);
+    match followers.max_by_key(|(ordinal, _)| *ordinal) {
+        Some((ordinal, follower)) => restart_follower(observed, membership, *ordinal, follower),
+        None => restart_leader(observed, membership, outdated[0]),
+    }
+}
+
+/// The leader is the last. It hands over to a member that is as asked for, and is a follower then.
+fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (u32, &Member)) -> Plan {
+    let heirs = membership.voters().filter(|voter| voter.id != leader.id);
+    match heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
+        Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from, to, to_id }]),
+        None => restart_follower(observed, membership, from, leader),
+    }
+}
+
+/// Clients leave first. What is kept in a pod goes with it, so there a new member comes instead.
+fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Plan {
+    if !observed.durable && membership.voters().count() == 1 {
+        let message = "the only member keeps its data in its pod and would lose it: raise spec.replicas to 3 first, or \
+                       delete this EtcdCluster and create it again";
+        return Plan::waiting("ChangeRefused", message);
+    }
+    match observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal)) {
+        None => Plan::steps(vec![Step::DrainPod { ordinal }]),
+        Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
+            let name = observed.place.member_name(ordinal);
+            Plan::waiting("ClientsLeaving", format!("clients of {name} are sent elsewhere before it is restarted"))
+        }
+        Some(_) if observed.durable => Plan::steps(vec![replace(observed, ordinal)]),
+        Some(_) => remove_voter(observed, membership, ordinal, member, &reason_for(observed, ordinal)),
+    }
+}
+
+fn replace(observed: &Observed, ordinal: u32) -> Step {
+    Step::ReplacePeer { ordinal, why: reason_for(observed, ordinal) }
+}
+
+fn reason_for(observed: &Observed, ordinal: u32) -> String {
+    match observed.outdated.get(&ordinal) {
+        Some(change) => format!("it is made anew, because this changed: {}", change.fields.join(", ")),
+        None => "it is made anew, because the others run a later version".to_owned(),
+    }
+}
+
+/// Nobody is restarted while anybody is not well, or is not what it should be by now. What is waited for then.
+fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
+    let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
+    let ill = membership.members.iter().find(|member| !is_well(member) || is_stopping(observed, member));
+    if let Some(ill) = ill {
+        return wait_for(observed, ill);
+    }
+    for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {
+        let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
+        if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
+            let message = format!(
+                "{} should run etcd {}, and says that it is {}: the image is not what its tag says",
+                observed.name_of(member),
+                peer.version,
+                answer.version
+            );
+            return Plan::waiting("WrongVersion", message);
+        }
+    }
+    Plan::default()
+}
+
+fn wait_for(observed: &Observed, ill: &Member) -> Plan {
+    let name = observed.name_of(ill);
+    let pod = ill.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let problem = pod.and_then(|pod| pod.problem.as_ref());
+    let done = progress(observed);
+    let waiting = match problem {
+        Some(problem) => {
+            let message = format!("{done}; nobody else is restarted before {name} is healthy: {}", problem.message);
+            Waiting::new("RollHalted", message)
+        }
+        None => Waiting::new("Rolling", format!("{done}; waiting until {name} is healthy")),
+    };
+    Plan { steps: Vec::new(), waiting: Some(waiting) }
+}
+
+/// How far a change is: how many members are as asked for, and what changed for the others.
+pub fn progress(observed: &Observed) -> String {
+    let mut fields: Vec<&String> = observed.outdated.values().flat_map(|change| &change.fields).collect();
+    fields.sort();
+    fields.dedup();
+    let fields: Vec<&str> = fields.into_iter().map(String::as_str).collect();
+    let why = if fields.is_empty() { String::new() } else { format!(" ({} changed)", fields.join(", ")) };
+    format!("{} of {} members are as asked for{why}", updated(observed), observed.replicas)
+}
+
+/// How many members are as the spec asks for, and well.
+pub fn updated(observed: &Observed) -> usize {
+    let members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let is_updated = |member: &&Member| {
+        let Some(ordinal) = member.ordinal else { return false };
+        observed.is_healthy(member) && !observed.outdated.contains_key(&ordinal) && ordinal < observed.replicas
+    };
+    members.filter(is_updated).count()
+}

@@ -1,0 +1,231 @@
+//! Whether members may be made with the version of etcd that is asked for: etcd goes up and down by one minor version at a
+//! time, and down only after it was told so.
+
+use semver::Version;
+
+use crate::flags::unknown_flags;
+use crate::observed::{Answer, Member, Observed};
+use crate::plan::{Step, Waiting};
+
+/// The first patch of a minor version from which the next minor can be reached: from earlier ones, members that were
+/// removed long ago come back to life.
+static FIRST_TO_LEAVE: [Version; 2] = [Version::new(3, 5, 26), Version::new(3, 6, 11)];
+/// The first minor version that can be left for an earlier one.
+const FIRST_TO_GO_BACK: u64 = 6;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Members may be made with it.
+    Possible,
+    /// etcd has to be told something first.
+    Prepare(Step),
+    Wait(Waiting),
+    /// It is not possible, and this is why.
+    Refused(String),
+}
+
+pub fn verdict(observed: &Observed) -> Verdict {
+    let Some(wanted) = parse(&observed.versions.wanted) else {
+        return Verdict::Refused(format!("spec.version {} is not a version", observed.versions.wanted));
+    };
+    let unknown = unknown_flags(wanted.minor, observed.versions.flags.iter().map(String::as_str));
+    if !unknown.is_empty() {
+        return Verdict::Refused(format!(
+            "etcd {}.{} does not know these flags in spec.etcd.extraArgs: {}; remove them or write what replaced them",
+            wanted.major,
+            wanted.minor,
+            unknown.join(", ")
+        ));
+    }
+    // Nobody has any data yet that an older or newer version could not read.
+    if observed.cluster_id.is_none() {
+        return Verdict::Possible;
+    }
+    if observed.membership.is_none() {
+        return verdict_without_a_quorum(observed, &wanted);
+    }
+    let downgrade = observed.versions.downgrade.as_deref().and_then(parse).map(|target| target.minor);
+    if downgrade.is_some_and(|target| target != wanted.minor) {
+        return Verdict::Prepare(Step::CancelDowngrade);
+    }
+    let Some(current) = cluster_minor(observed) else {
+        return Verdict::Wait(Waiting::new(
+            "VersionUnknown",
+            "etcd has not said yet which version its members agree on",
+        ));
+    };
+    if wanted.minor == current {
+        return is_data_readable(observed, &wanted);
+    }
+    if wanted.minor == current + 1 {
+        return may_go_up(observed, &wanted);
+    }
+    if wanted.minor + 1 == current && current >= FIRST_TO_GO_BACK {
+        return may_go_down(observed, &wanted, downgrade);
+    }
+    Verdict::Refused(too_far(&wanted, current))
+}
+
+fn too_far(wanted: &Version, current: u64) -> String {
+    let Version { major, minor, .. } = wanted;
+    if *minor > current {
+        let next = current + 1;
+        return format!(
+            "etcd can't be upgraded from {major}.{current} to {major}.{minor} in one go: set spec.version to a version of \
+             {major}.{next} first, and go on when all members run it"
+        );
+    }
+    if *minor + 1 == current {
+        return format!(
+            "etcd {major}.{current} can't be downgraded; set spec.version back, or restore a backup into a new cluster"
+        );
+    }
+    let next = current - 1;
+    format!(
+        "etcd can't be downgraded from {major}.{current} to {major}.{minor} in one go: set spec.version to a version of \
+         {major}.{next} first"
+    )
+}
+
+/// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what failed members were
+/// made with: only the patch may be another one.
+fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
+    let Some(current) = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor) else {
+        return Verdict::Possible;
+    };
+    let mut tried = observed.peers.values().filter_map(|peer| parse(&peer.version));
+    // What was noted on volumes may be what was true a moment before the last thing that happened to them.
+    let was_raised = observed.peers.is_empty() && wanted.minor == current + 1;
+    if wanted.minor == current || was_raised || tried.any(|version| version.minor == wanted.minor) {
+        return Verdict::Possible;
+    }
+    Verdict::Refused(format!(
+        "the members' data is of etcd {0}.{current}, and no quorum of them answers: set spec.version to a version of \
+         {0}.{current}; it can be changed when they run",
+        wanted.major
+    ))
+}
+
+fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
+    let old = |version: &Version| {
+        version.minor + 1 == wanted.minor
+            && FIRST_TO_LEAVE.iter().any(|first| first.minor == version.minor && version < first)
+    };
+    for (ordinal, answer) in &observed.answers {
+        let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
+            continue;
+        };
+        let first = FIRST_TO_LEAVE.iter().find(|first| first.minor == version.minor);
+        return Verdict::Refused(format!(
+            "{} runs {version}, and from there etcd can't be upgraded to {}.{} safely: set spec.version to {} or a later \
+             patch first",
+            observed.place.member_name(*ordinal),
+            wanted.major,
+            wanted.minor,
+            first.unwrap_or(&version),
+        ));
+    }
+    if_all_are_healthy(observed, wanted, "upgraded", Verdict::Possible)
+}
+
+fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> Verdict {
+    if under_way.is_some() {
+        return Verdict::Wait(preparing(wanted, "etcd has been told"));
+    }
+    // Members that keep their data in their pods are changed by new ones, and none can join during a downgrade.
+    if !observed.durable {
+        return Verdict::Refused(
+            "members that keep their data in their pods can't be downgraded to another minor version: set spec.version \
+             back, or create another cluster"
+                .to_owned(),
+        );
+    }
+    let target = format!("{}.{}.0", wanted.major, wanted.minor);
+    if_all_are_healthy(observed, wanted, "downgraded", Verdict::Prepare(Step::EnableDowngrade(target)))
+}
+
+/// Whether every member has made its data readable for the version that a downgrade leads to.
+fn is_data_readable(observed: &Observed, wanted: &Version) -> Verdict {
+    let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse);
+    let ahead = observed.answers.iter().find(|(_, answer)| {
+        let storage = answer.as_ref().ok().and_then(storage);
+        storage.is_some_and(|storage| storage.minor > wanted.minor)
+    });
+    match ahead {
+        Some((ordinal, _)) => {
+            let name = observed.place.member_name(*ordinal);
+            Verdict::Wait(preparing(wanted, &format!("{name} has not made its data readable for it yet")))
+        }
+        None => Verdict::Possible,
+    }
+}
+
+fn preparing(wanted: &Version, what: &str) -> Waiting {
+    Waiting::new(
+        "PreparingDowngrade",
+        format!("the downgrade to {}.{} is being prepared: {what}", wanted.major, wanted.minor),
+    )
+}
+
+/// Before anything moves, everybody must be well. Once it is accepted, who has been changed and does not come up is no
+/// reason to forget that; and who failed with one patch may be tried with another.
+fn if_all_are_healthy(observed: &Observed, wanted: &Version, done: &str, verdict: Verdict) -> Verdict {
+    if observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str()) {
+        return verdict;
+    }
+    let was_tried = |member: &Member| {
+        let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
+        peer.and_then(|peer| parse(&peer.version)).is_some_and(|version| version.minor == wanted.minor)
+    };
+    let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
+    match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
+        Some(ill) => Verdict::Wait(Waiting::new(
+            "NotAllHealthy",
+            format!(
+                "the cluster is {done} to {} when all members are healthy, and {} is not",
+                observed.versions.wanted,
+                observed.name_of(ill)
+            ),
+        )),
+        None => verdict,
+    }
+}
+
+/// The minor version that the members agree on. etcd takes some seconds to say that all of them are new, and nothing goes
+/// back from there, so that is seen before it is said; unless they are about to go back.
+fn cluster_minor(observed: &Observed) -> Option<u64> {
+    let reported = observed.versions.cluster.as_deref().and_then(parse)?.minor;
+    let members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let running = members.map(|member| Some(parse(&observed.answer_of(member)?.version)?.minor));
+    let lowest = running.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
+    match lowest.filter(|_| observed.versions.downgrade.is_none()) {
+        Some(lowest) => Some(reported.max(lowest)),
+        None => Some(reported),
+    }
+}
+
+/// Whether the members have agreed on a version that is too new for this one.
+pub fn is_too_old(observed: &Observed, version: &str) -> bool {
+    let minor = parse(version).map(|version| version.minor);
+    cluster_minor(observed).is_some_and(|current| minor.is_some_and(|minor| minor < current))
+}
+
+/// The version of etcd whose minor can read a member's data, and no earlier one, if etcd says so.
+pub fn data_version(observed: &Observed, member: &Member) -> Option<String> {
+    let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id)?;
+    let all = [answer.storage_version.as_ref(), observed.versions.cluster.as_ref()];
+    let all = all.into_iter().flatten().filter_map(|version| parse(version));
+    all.max().map(|version| format!("{}.{}.0", version.major, version.minor))
+}
+
+/// Whether a program that says that it is one version is the one that was asked for. What was added for a build is not.
+pub fn is_same(said: &str, asked_for: &str) -> bool {
+    match (parse(said), parse(asked_for)) {
+        (Some(said), Some(asked_for)) => said.cmp_precedence(&asked_for).is_eq(),
+        _ => said == asked_for,
+    }
+}
+
+fn parse(text: &str) -> Option<Version> {
+    Version::parse(text).ok()
+}

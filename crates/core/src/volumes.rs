@@ -1,0 +1,72 @@
+//! How volumes become what the spec asks for: they grow while they are used. What a volume can't become is had by
+//! replacing its member, if the user wants that.
+
+use etcd_operator_api::quantity::{rounded_up, same_amount};
+use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::observed::{Member, Membership, Observed};
+use crate::plan::{Plan, Step};
+use crate::resize::remove_voter;
+
+/// Asks for more space wherever there is less than the spec asks for, and it can be had.
+pub fn grow_claims(observed: &Observed) -> Vec<Step> {
+    let growing = observed.claims.iter().filter(|(_, claim)| {
+        claim.too_small && !claim.deleting && claim.identity.is_some() && claim.cannot_grow.is_none()
+    });
+    growing.map(|(ordinal, _)| Step::GrowClaim { ordinal: *ordinal }).collect()
+}
+
+/// The next member that is replaced for the sake of its volume: the leader last, and only while all are well.
+pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
+    let misfits =
+        membership.voters().filter_map(|voter| Some((voter.ordinal?, voter, misfit(observed, voter.ordinal?)?)));
+    let leader = observed.leader();
+    let last = |(ordinal, voter, _): &(u32, &Member, String)| (Some(voter.id) != leader, *ordinal);
+    let Some((ordinal, voter, why)) = misfits.max_by_key(last) else { return Plan::default() };
+    let name = observed.place.member_name(ordinal);
+    if !observed.migrates {
+        let message = format!(
+            "the volume of {name} can't become what spec.storage asks for: {why}; set spec.storage.migrate to replace the \
+             members one by one onto new volumes"
+        );
+        return Plan::waiting("VolumesCannotGrow", message);
+    }
+    if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
+        let message =
+            format!("{name} gets a new volume when all members are healthy, and {} is not", observed.name_of(ill));
+        return Plan::waiting("NotAllHealthy", message);
+    }
+    remove_voter(observed, membership, ordinal, voter, &format!("it gets a new volume: {why}"))
+}
+
+/// What a member's volume can't become, if the spec asks for it.
+fn misfit(observed: &Observed, ordinal: u32) -> Option<String> {
+    let claim = observed.claims.get(&ordinal)?;
+    let cannot_grow = claim.cannot_grow.as_ref().filter(|_| claim.too_small);
+    claim.misfit.as_ref().or(cannot_grow).cloned()
+}
+
+/// Whether a claim asks for less space than a template does.
+pub fn is_too_small(claim: &PersistentVolumeClaimSpec, template: &PersistentVolumeClaimSpec) -> bool {
+    let sizes = size_of(claim).and_then(rounded_up).zip(size_of(template).and_then(rounded_up));
+    sizes.is_some_and(|(has, wants)| has < wants)
+}
+
+/// How a claim differs from a template in a way that its volume can't follow.
+pub fn misfit_of(claim: &PersistentVolumeClaimSpec, template: &PersistentVolumeClaimSpec) -> Option<String> {
+    let class = |spec: &PersistentVolumeClaimSpec| spec.storage_class_name.clone();
+    if let Some(wanted) = class(template).filter(|wanted| Some(wanted) != class(claim).as_ref()) {
+        return Some(format!("its storage class is {}, not {wanted}", class(claim).unwrap_or_default()));
+    }
+    if template.access_modes.is_some() && claim.access_modes != template.access_modes {
+        return Some("its access modes are others".to_owned());
+    }
+    let (has, wants) = (size_of(claim)?, size_of(template)?);
+    let is_larger = !same_amount(has, wants) && rounded_up(has) > rounded_up(wants);
+    is_larger.then(|| format!("it is larger ({}) than asked for ({})", has.0, wants.0))
+}
+
+fn size_of(claim: &PersistentVolumeClaimSpec) -> Option<&Quantity> {
+    claim.resources.as_ref()?.requests.as_ref()?.get("storage")
+}

@@ -1,0 +1,133 @@
+//! Steps by which members become what the spec asks for.
+
+use etcd_operator_api::{EtcdPeer, PodTemplate};
+use etcd_operator_etcd::Cause;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::act::{Actor, Error, api_error, moment};
+use super::membership::etcd_error;
+use super::outdated::resources_in_words;
+use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
+use crate::objects::merge_patch;
+
+impl Actor<'_> {
+    pub(super) async fn drain_pod(&self, ordinal: u32) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let since = moment(self.world.observed.now);
+        let metadata = json!({"annotations": {LEAVING_SINCE: since}, "labels": {ROLE: LEAVING}});
+        self.patch::<Pod>(&name, json!({"metadata": metadata})).await?;
+        self.tell("MemberDrained", &name, format!("Clients of {name} are sent elsewhere before it is restarted")).await
+    }
+
+    /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod goes, whatever happens here, and what comes
+    /// after it is made anew.
+    pub(super) async fn replace_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let seen = &self.world.seen;
+        self.delete::<EtcdPeer>(&name, seen.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
+        if let Some(pod) = seen.pods.get(&ordinal) {
+            self.delete::<Pod>(&name, pod.uid(), None).await?;
+        }
+        self.tell("MemberRestarting", &name, format!("Deleted the EtcdPeer {name} and its pod: {why}")).await
+    }
+
+    pub(super) async fn relabel(&self, ordinal: u32) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        self.relabel_pod(ordinal).await?;
+        let wanted = self.wanted_template();
+        self.note_in_peer(ordinal, |template| template.metadata = wanted.metadata).await?;
+        self.tell("PodRelabelled", &name, format!("Gave the pod {name} its new labels and annotations")).await
+    }
+
+    async fn relabel_pod(&self, ordinal: u32) -> Result<(), Error> {
+        let (old, new) = (self.peer(ordinal)?.spec.pod_template(), self.wanted_template());
+        let metadata = json!({
+            "labels": merge_patch(&json!(old.labels()), &json!(new.labels())),
+            "annotations": merge_patch(&json!(old.annotations()), &json!(new.annotations())),
+        });
+        self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
+    }
+
+    /// What Kubernetes refuses is noted on the pod, so that it is had by a restart.
+    pub(super) async fn resize(&self, ordinal: u32) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let wanted = self.wanted_template();
+        let container = json!({"name": "etcd", "resources": wanted.resources.clone().unwrap_or_default()});
+        let patch = Patch::Strategic(json!({"spec": {"containers": [container]}}));
+        let resized = self.api::<Pod>().patch_subresource("resize", &name, &PatchParams::default(), &patch).await;
+        match resized {
+            Ok(_) => {}
+            Err(kube::Error::Api(refusal)) if (400..500).contains(&refusal.code) && refusal.code != 409 => {
+                let note = json!({"metadata": {"annotations": {RESIZE_REFUSED: resources_in_words(self.cluster)}}});
+                self.patch::<Pod>(&name, note).await?;
+                let note = format!("The pod {name} can't be resized while it runs: {}", refusal.message);
+                return self.tell("ResizeRefused", &name, note).await;
+            }
+            Err(error) => return Err(api_error(format!("resizing the pod {name}"), error)),
+        }
+        self.relabel_pod(ordinal).await?;
+        self.note_in_peer(ordinal, |template| {
+            (template.resources, template.metadata) = (wanted.resources, wanted.metadata);
+        })
+        .await?;
+        self.tell("PodResized", &name, format!("Gave the pod {name} its new resources while it runs")).await
+    }
+
+    pub(super) async fn grow_claim(&self, ordinal: u32) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let template = self.cluster.spec.storage.volume_claim_template.as_ref();
+        let requests = template.and_then(|template| template.resources.as_ref()?.requests.as_ref());
+        let Some(size) = requests.and_then(|requests| requests.get("storage")) else { return Ok(()) };
+        let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        self.patch::<PersistentVolumeClaim>(&name, patch).await?;
+        self.tell("VolumeGrown", &name, format!("Asked for {} for the volume claim {name}", size.0)).await
+    }
+
+    pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
+        self.record(|status| status.target_version = Some(version.to_owned())).await?;
+        let note = format!("The members are brought to etcd {version}");
+        self.tell("VersionAccepted", &self.cluster.name_any(), note).await
+    }
+
+    pub(super) async fn enable_downgrade(&self, target: &str) -> Result<(), Error> {
+        let doing = format!("preparing the downgrade to {target}");
+        let mut etcd = self.client_of_a_voter()?;
+        let told = match etcd.validate_downgrade(target).await {
+            Ok(()) => etcd.enable_downgrade(target).await,
+            Err(error) if matches!(error.cause, Cause::DowngradeInProgress) => etcd.enable_downgrade(target).await,
+            Err(error) => Err(error),
+        };
+        told.map_err(|error| etcd_error(doing, error))?;
+        let note = format!("Told etcd to make its data readable for {target}");
+        self.tell("DowngradeEnabled", &self.cluster.name_any(), note).await
+    }
+
+    pub(super) async fn cancel_downgrade(&self) -> Result<(), Error> {
+        let cancelled = self.client_of_a_voter()?.cancel_downgrade().await;
+        cancelled.map_err(|error| etcd_error("cancelling the downgrade".to_owned(), error))?;
+        let note = "Told etcd that it is not being downgraded".to_owned();
+        self.tell("DowngradeCancelled", &self.cluster.name_any(), note).await
+    }
+
+    fn wanted_template(&self) -> PodTemplate {
+        self.cluster.spec.pod_template().unwrap_or_default()
+    }
+
+    fn peer(&self, ordinal: u32) -> Result<&EtcdPeer, Error> {
+        let peer = self.world.seen.peers.get(&ordinal);
+        peer.map(AsRef::as_ref).ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(ordinal))))
+    }
+
+    /// Notes in the EtcdPeer what its pod has become.
+    async fn note_in_peer(&self, ordinal: u32, change: impl FnOnce(&mut PodTemplate)) -> Result<(), Error> {
+        let peer = self.peer(ordinal)?;
+        let mut template = peer.spec.pod_template();
+        change(&mut template);
+        let patch = merge_patch(&json!(peer.spec.pod_template), &json!(template));
+        let metadata: Value = json!({"resourceVersion": peer.resource_version()});
+        self.patch::<EtcdPeer>(&peer.name_any(), json!({"metadata": metadata, "spec": {"podTemplate": patch}})).await
+    }
+}

@@ -1,0 +1,55 @@
+//! Finds the members that were not made from what the spec of their cluster asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use etcd_operator_api::labels::RESTART;
+use etcd_operator_api::{EtcdCluster, EtcdPeer};
+use etcd_operator_core::changes::{Change, Made, Wanted, change_of};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::seen::Seen;
+use crate::objects::annotations::RESIZE_REFUSED;
+
+/// What differs, by the ordinals of the members for which something does.
+pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, Change> {
+    let image = cluster.spec.image(etcd_repository);
+    let wanted =
+        Wanted { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
+    let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
+        // The pod of an earlier EtcdPeer may still be stopping.
+        let is_its = |pod: &&Pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref());
+        let pod = seen.pods.get(ordinal).map(Arc::as_ref).filter(is_its);
+        Some((*ordinal, change_of(&made(cluster, peer, pod), &wanted)?))
+    };
+    seen.peers.iter().filter_map(change).collect()
+}
+
+fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> Made<'a> {
+    let refused = pod.and_then(|pod| pod.annotations().get(RESIZE_REFUSED));
+    Made {
+        spec: &peer.spec,
+        restart: peer.annotations().get(RESTART).map(String::as_str),
+        image: pod.and_then(image_of),
+        refuses_resize: refused.is_some_and(|refused| *refused == resources_in_words(cluster)),
+        is_short: pod.is_some_and(is_short),
+    }
+}
+
+/// The resources that a cluster asks for, as they are noted when Kubernetes refuses them.
+pub fn resources_in_words(cluster: &EtcdCluster) -> String {
+    let resources = cluster.spec.pod_template().and_then(|template| template.resources);
+    serde_json::to_string(&resources.unwrap_or_default()).unwrap_or_default()
+}
+
+fn image_of(pod: &Pod) -> Option<&str> {
+    let containers = &pod.spec.as_ref()?.containers;
+    containers.iter().find(|container| container.name == "etcd")?.image.as_deref()
+}
+
+/// Whether a pod was promised resources that its node will never have.
+fn is_short(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|it| it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible"))
+}

@@ -1,0 +1,72 @@
+//! Which clusters are restarting members. Only some do at the same time, so that a change to all of them (an operator that
+//! is told another repository of images, say) never restarts a fleet together.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After how long without getting on a cluster gives its turn to others: what halts one must not hold up all.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// By namespace and name of the cluster: how many of its members were as asked for, and since when that has been so.
+type Turns = HashMap<(String, String), (usize, Instant)>;
+
+pub struct Rolls {
+    most: usize,
+    turns: Mutex<Turns>,
+}
+
+impl Rolls {
+    pub fn at_most(most: usize) -> Self {
+        Rolls { most, turns: Mutex::default() }
+    }
+
+    /// Whether a cluster may restart members now. One of which some members have been changed goes on in any case: it is
+    /// better off when it has finished.
+    pub fn take(&self, namespace: &str, cluster: &str, updated: usize) -> bool {
+        let mut turns = self.turns();
+        let key = (namespace.to_owned(), cluster.to_owned());
+        let now = Instant::now();
+        turns.retain(|_, (_, since)| now.duration_since(*since) < PATIENCE);
+        if turns.contains_key(&key) || turns.len() < self.most || updated > 0 {
+            let turn = turns.entry(key).or_insert((updated, now));
+            if turn.0 != updated {
+                *turn = (updated, now);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Nothing is to be changed in a cluster any more.
+    pub fn give_back(&self, namespace: &str, cluster: &str) {
+        self.turns().remove(&(namespace.to_owned(), cluster.to_owned()));
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_some_clusters_change_at_the_same_time() {
+        let rolls = Rolls::at_most(2);
+        assert!(rolls.take("n", "a", 0) && rolls.take("n", "b", 0));
+        assert!(!rolls.take("n", "c", 0), "two are enough");
+        assert!(rolls.take("n", "a", 1), "it goes on");
+        rolls.give_back("n", "a");
+        assert!(rolls.take("n", "c", 0));
+        assert!(!rolls.take("n", "a", 0));
+    }
+
+    #[test]
+    fn what_was_begun_is_finished() {
+        let rolls = Rolls::at_most(1);
+        assert!(rolls.take("n", "a", 0));
+        assert!(rolls.take("n", "b", 2), "two of its members have been changed already");
+    }
+}
