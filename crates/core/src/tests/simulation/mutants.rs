@@ -2,7 +2,7 @@
 //! nobody checks.
 
 use crate::observed::{Data, Observed};
-use crate::plan::{Plan, Step, plan};
+use crate::plan::{Model, Plan, Step, plan};
 use crate::resize::next_membership_change;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,22 @@ pub enum Mutant {
     NeverReplaces,
     /// Counts time against members in which nobody looked, or nobody could have come back.
     CountsEveryMoment,
+    /// Restarts the next member although the last one is not back.
+    RestartsTwoAtATime,
+    /// Restarts the leader without moving the leadership.
+    RestartsTheLeader,
+    /// Takes every version for one that members can be made with.
+    SkipsVersions,
+    /// Goes back to an earlier version without telling etcd.
+    GoesBackUnprepared,
+    /// Makes new members as the spec asks for, also if that was refused.
+    MakesNewMembersAnyway,
+    /// Restarts members that keep their data in their pods.
+    RestartsWhatKeepsNothing,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 13] = [
+    pub const ALL: [Mutant; 19] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -50,6 +62,12 @@ impl Mutant {
         Mutant::BeheadsTheCluster,
         Mutant::NeverReplaces,
         Mutant::CountsEveryMoment,
+        Mutant::RestartsTwoAtATime,
+        Mutant::RestartsTheLeader,
+        Mutant::SkipsVersions,
+        Mutant::GoesBackUnprepared,
+        Mutant::MakesNewMembersAnyway,
+        Mutant::RestartsWhatKeepsNothing,
     ];
 
     /// What the simulation says of it when it is caught for what is wrong with it.
@@ -67,6 +85,12 @@ impl Mutant {
             Mutant::DeletesClaimsOfTheSilent => "claim is deleted",
             Mutant::IgnoresThePause => "although the cluster is paused",
             Mutant::BeheadsTheCluster => "is removed while it leads",
+            Mutant::RestartsTwoAtATime => "of the other voters are up",
+            Mutant::RestartsTheLeader => "is restarted while it leads",
+            Mutant::SkipsVersions => "skips a minor version",
+            Mutant::GoesBackUnprepared => "cannot read its data",
+            Mutant::MakesNewMembersAnyway => "starts as",
+            Mutant::RestartsWhatKeepsNothing => "its data goes with its pod",
         }
     }
 
@@ -121,6 +145,36 @@ impl Mutant {
                     }
                 }
             }
+            Mutant::RestartsTwoAtATime if ["Rolling", "RollHalted"].contains(&refusal) => {
+                let leader = observed.leader().and_then(|id| observed.membership.as_ref()?.member(id)?.ordinal);
+                let next = observed.outdated.keys().rev().find(|it| observed.is_reached(**it) && Some(**it) != leader);
+                planned.steps.extend(next.map(|ordinal| restart(*ordinal)));
+            }
+            Mutant::RestartsTheLeader => {
+                for step in &mut planned.steps {
+                    if let Step::MoveLeader { from, .. } = *step
+                        && observed.outdated.contains_key(&from)
+                    {
+                        *step = restart(from);
+                    }
+                }
+            }
+            Mutant::MakesNewMembersAnyway => {
+                for step in &mut planned.steps {
+                    if let Step::CreatePeer { model, .. } = step {
+                        *model = Model::Spec;
+                    }
+                }
+            }
+            Mutant::RestartsWhatKeepsNothing if !observed.durable => {
+                for step in &mut planned.steps {
+                    if let Step::RemoveMember { ordinal, .. } = *step
+                        && observed.outdated.contains_key(&ordinal)
+                    {
+                        *step = restart(ordinal);
+                    }
+                }
+            }
             Mutant::NeverReplaces => {
                 let gives_up = planned.steps.iter().any(|step| matches!(step, Step::RecordReplacement { .. }));
                 if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
@@ -139,10 +193,29 @@ impl Mutant {
             Mutant::ForgetsTheBirth if seen.membership.is_none() => seen.cluster_id = None,
             Mutant::IgnoresThePause => seen.paused = None,
             Mutant::CountsEveryMoment => seen.seen_unwell_since = seen.unwell_since.clone(),
+            Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.agree_on_what_is_wanted(),
             _ => {}
         }
         seen
     }
+}
+
+impl Observed {
+    /// As if the members had agreed on the version that is asked for.
+    fn agree_on_what_is_wanted(&mut self) {
+        let (wanted, versions) = (self.versions.wanted.clone(), &mut self.versions);
+        versions.cluster = Some(wanted.clone());
+        for answer in self.answers.values_mut().flatten() {
+            answer.storage_version = None;
+            if answer.version > wanted {
+                answer.version = wanted.clone();
+            }
+        }
+    }
+}
+
+fn restart(ordinal: u32) -> Step {
+    Step::ReplacePeer { ordinal, why: "a mutant wants it".to_owned() }
 }
 
 fn removal(ordinal: u32, member_id: u64) -> Step {

@@ -1,0 +1,191 @@
+//! Members become what the spec asks for, one at a time.
+
+use super::support::{NOW, awaited, cluster_of, identity_of, steps_of};
+use crate::changes::{Change, Way};
+use crate::observed::{Observed, Problem, ProblemKind};
+use crate::plan::{Model, Step, plan};
+
+fn change(way: Way) -> Change {
+    Change { fields: vec!["spec.etcd".to_owned()], way }
+}
+
+/// A cluster of which these members are to be restarted. The member 0 leads.
+fn outdated(size: u32, ordinals: &[u32]) -> Observed {
+    let mut observed = cluster_of(size);
+    observed.outdated = ordinals.iter().map(|ordinal| (*ordinal, change(Way::Restart))).collect();
+    observed
+}
+
+impl Observed {
+    /// Its clients were sent elsewhere long enough ago.
+    fn drained(mut self, ordinal: u32) -> Self {
+        let pod = self.pods.get_mut(&ordinal).unwrap();
+        (pod.leaving_since, pod.serves_clients) = (Some(NOW - 5), false);
+        self
+    }
+
+    /// Its pod can't run what it was made from.
+    fn break_down(&mut self, ordinal: u32) {
+        self.answers.remove(&ordinal);
+        self.peers.get_mut(&ordinal).unwrap().proven = false;
+        let problem = Problem::new(ProblemKind::NoImage, "there is no such image");
+        self.pods.get_mut(&ordinal).unwrap().problem = Some(problem);
+    }
+}
+
+fn replaced(observed: &Observed) -> Vec<u32> {
+    let steps = steps_of(observed);
+    steps.iter().filter(|it| matches!(it, Step::ReplacePeer { .. })).filter_map(Step::ordinal).collect()
+}
+
+#[test]
+fn clients_leave_before_a_member_is_restarted() {
+    let mut observed = outdated(3, &[0, 1, 2]);
+    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: 2 }]);
+    let pod = observed.pods.get_mut(&2).unwrap();
+    (pod.leaving_since, pod.serves_clients) = (Some(NOW - 1), false);
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("ClientsLeaving", Vec::new()));
+    assert_eq!(replaced(&observed.drained(2)), [2]);
+}
+
+#[test]
+fn clients_come_back_if_the_restart_does_not_come() {
+    let mut observed = cluster_of(3).drained(2);
+    observed.pods.get_mut(&2).unwrap().leaving_since = Some(NOW - 60);
+    let told = super::support::kept(2);
+    assert_eq!(steps_of(&observed), [Step::TellPod { ordinal: 2, told, serves_clients: true }]);
+}
+
+#[test]
+fn the_highest_is_the_first_and_the_leader_the_last() {
+    let mut observed = outdated(3, &[0, 1, 2]).drained(1);
+    observed.lead(2);
+    assert_eq!(replaced(&observed), [1], "2 leads");
+    let mut observed = outdated(3, &[2]);
+    observed.lead(2);
+    let to_id = identity_of(0).member_id;
+    assert_eq!(steps_of(&observed), [Step::MoveLeader { from: 2, to: 0, to_id }], "to one that is as asked for");
+}
+
+#[test]
+fn a_single_member_just_restarts() {
+    assert_eq!(replaced(&outdated(1, &[0]).drained(0)), [0]);
+}
+
+#[test]
+fn nobody_is_restarted_while_anybody_is_away() {
+    let mut observed = outdated(3, &[0, 1]).drained(1);
+    observed.fall_silent(2);
+    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("Rolling", Vec::new()));
+    observed.answer(2);
+    observed.pods.get_mut(&2).unwrap().deleting = true;
+    assert_eq!(replaced(&observed), [0; 0], "it is about to stop");
+}
+
+#[test]
+fn what_does_not_come_up_halts_the_rest() {
+    let mut observed = outdated(3, &[0, 1]).drained(1);
+    observed.break_down(2);
+    let plan = plan(&observed);
+    let message = plan.waiting.as_ref().unwrap().message.clone();
+    assert_eq!((awaited(&plan), replaced(&observed)), ("RollHalted", Vec::new()));
+    assert!(message.contains("c-2") && message.contains("there is no such image"), "{message}");
+}
+
+#[test]
+fn what_never_ran_is_not_given_up_for_it() {
+    let mut observed = outdated(3, &[0, 1]);
+    observed.break_down(2);
+    observed.pods.get_mut(&2).unwrap().problem = Some(Problem::new(ProblemKind::Other, "it crashes"));
+    observed.fall_silent(2);
+    let pod = observed.pods.get_mut(&2).unwrap();
+    pod.created = NOW - 4000;
+    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 5000);
+    assert_eq!(steps_of(&observed), [], "a new member would crash as well");
+    observed.outdated.remove(&1);
+    assert!(!steps_of(&observed).is_empty(), "1 runs what 2 was made from, so that is not what is wrong with 2");
+}
+
+#[test]
+fn what_broke_is_made_anew_first_when_the_spec_goes_back() {
+    let mut observed = outdated(3, &[2]);
+    observed.break_down(2);
+    assert_eq!(replaced(&observed), [2]);
+    observed.fall_silent(1);
+    assert_eq!(replaced(&observed), [0; 0], "1 may be the next that is missed");
+}
+
+#[test]
+fn without_a_quorum_what_does_not_run_is_made_anew() {
+    let mut observed = outdated(1, &[0]);
+    observed.break_down(0);
+    observed.lose_quorum();
+    assert_eq!(replaced(&observed), [0]);
+    observed.pods.get_mut(&0).unwrap().node.as_mut().unwrap().down_since = Some(NOW);
+    assert_eq!(replaced(&observed), [0; 0], "it may still run there");
+}
+
+#[test]
+fn what_says_that_it_is_another_version_halts_the_rest() {
+    let mut observed = outdated(3, &[0, 1]).drained(1);
+    observed.answers.get_mut(&2).unwrap().as_mut().unwrap().version = "3.6.12".into();
+    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("WrongVersion", Vec::new()));
+}
+
+#[test]
+fn not_all_clusters_restart_members_at_once() {
+    let mut observed = outdated(3, &[0, 1, 2]);
+    observed.has_turn = false;
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitsForTurn", Vec::new()));
+}
+
+#[test]
+fn what_can_be_changed_in_place_is_and_before_anything_is_restarted() {
+    let mut observed = outdated(3, &[2]);
+    observed.outdated.insert(1, change(Way::Resize));
+    observed.outdated.insert(0, change(Way::Relabel));
+    assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 1 }]);
+    observed.fall_silent(2);
+    assert_eq!(steps_of(&observed), [], "with less memory another may be missed");
+    observed.outdated.remove(&1);
+    assert_eq!(steps_of(&observed), [Step::Relabel { ordinal: 0 }], "labels do no harm");
+}
+
+#[test]
+fn what_is_kept_in_pods_is_kept_by_new_members() {
+    let mut observed = outdated(3, &[2]).drained(2);
+    (observed.durable, observed.claims) = (false, Default::default());
+    let [Step::RemoveMember { ordinal: 2, .. }] = &steps_of(&observed)[..] else {
+        panic!("{:?}", steps_of(&observed));
+    };
+    observed.leave_etcd(2);
+    observed.pods.remove(&2);
+    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: 2 }]);
+    observed.peers.remove(&2);
+    observed.outdated.clear();
+    let made = Step::CreatePeer { ordinal: 2, founding: false, model: Model::Spec };
+    assert_eq!(steps_of(&observed), [made, Step::AddLearner { ordinal: 2 }]);
+}
+
+#[test]
+fn the_only_copy_is_not_given_up_for_a_change() {
+    let mut observed = outdated(1, &[0]).drained(0);
+    (observed.durable, observed.claims) = (false, Default::default());
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("ChangeRefused", Vec::new()));
+}
+
+#[test]
+fn scaling_comes_before_restarting() {
+    let mut observed = outdated(5, &[0, 1, 2, 3, 4]);
+    observed.replicas = 3;
+    let [Step::RemoveMember { ordinal: 4, .. }] = &steps_of(&observed)[..] else { panic!("not yet") };
+}
+
+#[test]
+fn a_member_that_came_last_is_waited_for() {
+    let mut observed = cluster_of(3);
+    observed.fall_silent(0);
+    observed.peers.get_mut(&0).unwrap().proven = false;
+    let plan = plan(&observed);
+    assert_eq!(plan.waiting.unwrap().message, "2 of 3 members are as asked for; waiting until c-0 is healthy");
+}

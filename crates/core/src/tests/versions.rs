@@ -1,0 +1,185 @@
+//! Which versions members may be made with.
+
+use super::support::{awaited, cluster_of, steps_of};
+use crate::changes::{Change, Way};
+use crate::observed::Observed;
+use crate::plan::{Model, Plan, Step, plan};
+
+/// A cluster of three that runs one version, and of which another is asked for.
+fn asked(runs: &str, wanted: &str) -> Observed {
+    let mut observed = cluster_of(3);
+    observed.versions.wanted = wanted.into();
+    observed.versions.accepted = Some(runs.into());
+    observed.versions.cluster = Some(minor(runs));
+    for ordinal in 0..3 {
+        observed.run(ordinal, runs);
+        observed.claims.get_mut(&ordinal).unwrap().version = Some(minor(runs));
+    }
+    observed
+}
+
+fn minor(version: &str) -> String {
+    format!("{}.0", version.rsplit_once('.').unwrap().0)
+}
+
+impl Observed {
+    fn run(&mut self, ordinal: u32, version: &str) {
+        self.peers.get_mut(&ordinal).unwrap().version = version.into();
+        self.answer(ordinal);
+        let fields = vec![format!("spec.version {version} → {}", self.versions.wanted)];
+        let change = Change { fields, way: Way::Restart };
+        self.outdated.remove(&ordinal);
+        if version != self.versions.wanted {
+            self.outdated.insert(ordinal, change);
+        }
+    }
+
+    fn store(&mut self, ordinal: u32, version: &str) {
+        self.answers.get_mut(&ordinal).unwrap().as_mut().unwrap().storage_version = Some(version.into());
+        self.claims.get_mut(&ordinal).unwrap().version = Some(version.into());
+    }
+}
+
+fn accepts(observed: &Observed) -> bool {
+    steps_of(observed) == [Step::AcceptVersion(observed.versions.wanted.clone())]
+}
+
+/// Why it is refused. Nothing may move then.
+fn refusal(observed: &Observed) -> String {
+    let Plan { steps, waiting } = plan(observed);
+    assert_eq!(steps, []);
+    let waiting = waiting.expect("it is refused");
+    assert_eq!(waiting.reason, "ChangeRefused", "{}", waiting.message);
+    waiting.message
+}
+
+#[test]
+fn up_by_a_patch_or_one_minor_and_down_by_a_patch() {
+    for (runs, wanted) in
+        [("3.5.35", "3.6.16"), ("3.6.16", "3.7.3"), ("3.6.12", "3.6.16"), ("3.6.16", "3.6.12"), ("3.5.20", "3.5.35")]
+    {
+        assert!(accepts(&asked(runs, wanted)), "{runs} → {wanted}: {:?}", plan(&asked(runs, wanted)));
+    }
+}
+
+#[test]
+fn a_minor_is_not_skipped() {
+    let message = refusal(&asked("3.5.35", "3.7.3"));
+    assert!(message.contains("from 3.5 to 3.7 in one go") && message.contains("a version of 3.6 first"), "{message}");
+    let message = refusal(&asked("3.7.3", "3.5.35"));
+    assert!(message.contains("downgraded from 3.7 to 3.5 in one go"), "{message}");
+}
+
+#[test]
+fn some_patches_are_too_old_to_leave() {
+    for (runs, wanted, first) in [("3.5.25", "3.6.16", "3.5.26"), ("3.6.10", "3.7.3", "3.6.11")] {
+        let message = refusal(&asked(runs, wanted));
+        assert!(message.contains(&format!("set spec.version to {first} or a later patch first")), "{message}");
+        assert!(accepts(&asked(first, wanted)));
+    }
+}
+
+#[test]
+fn flags_that_the_new_version_does_not_know_are_named() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.flags = vec!["max-txn-ops".into(), "experimental-compaction-batch-limit".into()];
+    let message = refusal(&observed);
+    assert!(message.contains("etcd 3.7") && message.contains("experimental-compaction-batch-limit"), "{message}");
+    assert!(!message.contains("max-txn-ops"), "{message}");
+}
+
+#[test]
+fn before_anything_moves_everybody_is_well() {
+    let mut observed = asked("3.5.35", "3.6.16");
+    observed.fall_silent(1);
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("NotAllHealthy", Vec::new()));
+}
+
+#[test]
+fn while_versions_are_mixed_a_member_may_go_back() {
+    let mut observed = asked("3.5.35", "3.5.35");
+    observed.run(2, "3.6.16");
+    observed.versions.accepted = Some("3.6.16".into());
+    assert!(accepts(&observed));
+    observed.run(1, "3.6.16");
+    observed.run(0, "3.6.16");
+    let message = plan(&observed).steps;
+    assert_eq!(message, [Step::EnableDowngrade("3.5.0".into())], "all are new, although etcd has not said so yet");
+}
+
+#[test]
+fn who_failed_with_one_patch_is_tried_with_another() {
+    let mut observed = asked("3.5.35", "3.6.16");
+    observed.run(2, "3.6.99");
+    observed.versions.accepted = Some("3.6.99".into());
+    observed.fall_silent(2);
+    assert!(accepts(&observed));
+}
+
+#[test]
+fn down_by_a_minor_only_when_the_data_is_readable() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.7.0"));
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.6.0".into())]);
+    observed.versions.downgrade = Some("3.6.0".into());
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingDowngrade", Vec::new()));
+    observed.versions.cluster = Some("3.6.0".into());
+    observed.store(0, "3.6.0");
+    observed.store(1, "3.6.0");
+    assert_eq!(awaited(&plan(&observed)), "PreparingDowngrade", "2 is not done");
+    observed.store(2, "3.6.0");
+    assert!(accepts(&observed));
+    observed.versions.accepted = Some("3.6.16".into());
+    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: 2 }]);
+}
+
+#[test]
+fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
+    let mut observed = asked("3.7.3", "3.7.3");
+    observed.versions.downgrade = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+}
+
+#[test]
+fn nobody_can_join_during_a_downgrade_so_it_is_taken_up_again_later() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    observed.versions.downgrade = Some("3.6.0".into());
+    observed.replicas = 4;
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+}
+
+#[test]
+fn what_has_no_way_back_is_refused() {
+    let message = refusal(&asked("3.5.35", "3.4.30"));
+    assert!(message.contains("3.5 can't be downgraded"), "{message}");
+    let mut observed = asked("3.7.3", "3.6.16");
+    (observed.durable, observed.claims) = (false, Default::default());
+    assert!(refusal(&observed).contains("keep their data in their pods"));
+}
+
+#[test]
+fn what_is_refused_reaches_no_new_member() {
+    let mut observed = asked("3.5.35", "3.7.3");
+    observed.peers.remove(&1);
+    observed.outdated.remove(&1);
+    let steps = steps_of(&observed);
+    let made = Step::CreatePeer { ordinal: 1, founding: false, model: Model::Member(0) };
+    assert!(steps.contains(&made), "{steps:?}");
+    observed.peers.clear();
+    observed.outdated.clear();
+    let made = Step::CreatePeer { ordinal: 0, founding: false, model: Model::SpecWithVersion("3.5.35".into()) };
+    assert!(steps_of(&observed).contains(&made));
+}
+
+#[test]
+fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    let versions = observed.versions.clone();
+    let cluster_id = observed.cluster_id;
+    observed.recreate();
+    observed.cluster_id = cluster_id;
+    observed.versions = crate::observed::Versions { accepted: None, ..versions };
+    assert!(refusal(&observed).contains("data is of etcd 3.7"));
+    observed.versions.wanted = "3.7.2".into();
+    assert!(accepts(&observed));
+}
