@@ -57,6 +57,11 @@ pub struct EtcdClusterStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_version: Option<String>,
 
+    /// The earliest version of etcd of which entries may be left in the logs of the members, if it is known. etcd 3.7
+    /// cannot read what 3.5 wrote there, so before an upgrade to it the members write snapshots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_log_version: Option<String>,
+
     /// The `metadata.generation` that this status describes. If it is lower than the object's own, the operator has
     /// not yet acted on the latest change.
     #[serde(default, skip_serializing_if = "Option::is_none")]

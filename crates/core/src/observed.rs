@@ -71,6 +71,8 @@ pub struct Versions {
     pub cluster: Option<String>,
     /// Where a downgrade that was begun leads.
     pub downgrade: Option<String>,
+    /// The earliest one of which entries may be left in the members' logs, if it is known.
+    pub oldest_log: Option<String>,
     /// The flags that the user asks for, without leading dashes.
     pub flags: Vec<String>,
 }

@@ -74,6 +74,8 @@ pub enum Step {
     },
     /// Record that members are made with a version from now on.
     AcceptVersion(String),
+    /// Record that the members' logs hold nothing that an earlier version than this wrote.
+    RecordLogVersion(String),
     /// Have etcd make its data readable for an earlier version.
     EnableDowngrade(String),
     CancelDowngrade,
@@ -156,6 +158,7 @@ impl Step {
             | Step::RecordClusterId(_)
             | Step::Disarm(_)
             | Step::AcceptVersion(_)
+            | Step::RecordLogVersion(_)
             | Step::EnableDowngrade(_)
             | Step::CancelDowngrade => None,
             Step::CreatePeer { ordinal, .. }
@@ -255,6 +258,7 @@ impl Waiting {
             "Rolling",
             "ClientsLeaving",
             "PreparingDowngrade",
+            "PreparingUpgrade",
         ]
         .contains(&self.reason)
     }

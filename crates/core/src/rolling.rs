@@ -218,9 +218,12 @@ fn reason_for(observed: &Observed, ordinal: u32) -> String {
 
 /// Nobody is restarted while anybody is not well, or is not what it should be by now. What is waited for then.
 fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
-    let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
-    let ill = membership.members.iter().find(|member| !is_well(member) || is_stopping(observed, member));
-    if let Some(ill) = ill {
+    // As long as its node does not find it well, no clients are sent to it.
+    let is_ready = |member: &Member| {
+        member.ordinal.is_none_or(|ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.ready && !pod.deleting))
+    };
+    let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member) && is_ready(member);
+    if let Some(ill) = membership.members.iter().find(|member| !is_well(member)) {
         return wait_for(observed, ill);
     }
     for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {

@@ -35,6 +35,7 @@ pub fn status_to_report(
         members: members(observed, previous),
         cluster_version: observed.versions.cluster.clone(),
         target_version: previous.target_version.clone(),
+        oldest_log_version: previous.oldest_log_version.clone(),
         observed_generation: generation,
         conditions: conditions_after(&previous.conditions, &statements, generation, now),
     }
@@ -311,9 +312,9 @@ fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> 
         }
         Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
         Step::EnableDowngrade(version) => {
-            ("PreparingDowngrade", format!("etcd is told that it will be downgraded to {version}"))
+            ("TellingEtcd", format!("etcd is told to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => ("CancellingDowngrade", "etcd is told that it will not be downgraded".to_owned()),
+        Step::CancelDowngrade => ("TellingEtcd", "etcd is told that it will not be downgraded".to_owned()),
         Step::RestartPod { ordinal, why } => {
             ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
         }
@@ -334,6 +335,7 @@ fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> 
         }
         Step::Disarm(Alarm { kind, .. }) => ("DisarmingAlarm", format!("the alarm {kind:?} is being disarmed")),
         Step::RecordMember { .. }
+        | Step::RecordLogVersion(_)
         | Step::RecordReplacement { .. }
         | Step::RecordDefragmentation { .. }
         | Step::MarkClaim { .. }

@@ -12,6 +12,9 @@ use crate::plan::{Step, Waiting};
 static FIRST_TO_LEAVE: [Version; 2] = [Version::new(3, 5, 26), Version::new(3, 6, 11)];
 /// The first minor version that can be left for an earlier one.
 const FIRST_TO_GO_BACK: u64 = 6;
+/// The first minor version that can't read what the one before the last wrote into the log, and that last one, which can.
+const FORGETS_OLD_LOGS: u64 = 7;
+const READS_OLD_LOGS: u64 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -46,7 +49,7 @@ pub fn verdict(observed: &Observed) -> Verdict {
     }
     let downgrade = observed.versions.downgrade.as_deref().and_then(parse).map(|target| target.minor);
     if downgrade.is_some_and(|target| target != wanted.minor) {
-        return Verdict::Prepare(Step::CancelDowngrade);
+        return clean_logs(observed, &wanted).unwrap_or(Verdict::Prepare(Step::CancelDowngrade));
     }
     let Some(current) = cluster_minor(observed) else {
         return Verdict::Wait(Waiting::new(
@@ -125,7 +128,49 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
             first.unwrap_or(&version),
         ));
     }
-    if_all_are_healthy(observed, wanted, "upgraded", Verdict::Possible)
+    // All of them may run it already, and etcd has not said so yet.
+    let agreed = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor);
+    if agreed != Some(wanted.minor - 1) {
+        let message = format!("etcd has not said yet that its members agree on {}.{}", wanted.major, wanted.minor - 1);
+        return Verdict::Wait(Waiting::new("PreparingUpgrade", message));
+    }
+    let begin = clean_logs(observed, wanted).unwrap_or(Verdict::Possible);
+    if_all_are_healthy(observed, wanted, "upgraded", begin)
+}
+
+/// etcd 3.7 ends at once if it finds what 3.5 wrote in its log, also if 3.6 has run since. 3.6 drops it with a snapshot, and
+/// it writes one when it prepares for a downgrade. So it is told to, and then told that there will be none. `None` if there
+/// is nothing to clean.
+fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
+    let oldest = observed.versions.oldest_log.as_deref().and_then(parse);
+    let is_clean = oldest.is_some_and(|oldest| oldest.minor >= READS_OLD_LOGS);
+    let mut running = observed.answers.values().flatten().filter_map(|answer| parse(&answer.version));
+    if wanted.minor != FORGETS_OLD_LOGS || is_clean || running.any(|version| version.minor != READS_OLD_LOGS) {
+        return None;
+    }
+    if !observed.durable {
+        return Some(Verdict::Refused(
+            "the members' logs hold what etcd 3.5 wrote, which 3.7 can't read, and members that keep their data in their \
+             pods get it from the others: create another cluster"
+                .to_owned(),
+        ));
+    }
+    let before = format!("{}.{}.0", wanted.major, READS_OLD_LOGS - 1);
+    if observed.versions.downgrade.is_none() {
+        return Some(Verdict::Prepare(Step::EnableDowngrade(before)));
+    }
+    let has_snapshot = |answer: &Answer| {
+        let storage = answer.storage_version.as_deref().and_then(parse);
+        storage.is_some_and(|storage| storage.minor < READS_OLD_LOGS)
+    };
+    let members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let all_have = members.map(|member| observed.answer_of(member)).all(|answer| answer.is_some_and(has_snapshot));
+    if all_have {
+        return Some(Verdict::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))));
+    }
+    let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left in their \
+                   logs";
+    Some(Verdict::Wait(Waiting::new("PreparingUpgrade", message)))
 }
 
 fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> Verdict {

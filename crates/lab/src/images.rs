@@ -17,6 +17,9 @@ const PAUSE_SOURCE: &str = include_str!("../parts/pause/pause.rs");
 /// A shell and small tools, for people and tests: `kubectl run --image=busybox:lab`.
 const BUSYBOX: &str = "docker.io/library/busybox:lab";
 
+/// A client of etcd that writes and reads all the time, for benchmarks.
+pub const CLIENT: &str = "localhost/etcd-client:lab";
+
 /// Puts the files of an image into a folder.
 type Fill = Box<dyn Fn(&Path) -> Result<()>>;
 
@@ -45,6 +48,17 @@ pub fn archives() -> Result<Vec<PathBuf>> {
     all()?.iter().map(Image::archive).collect()
 }
 
+/// The archive of the client's image. No node needs it by itself, so it is built when somebody asks for it.
+pub fn client_archive() -> Result<PathBuf> {
+    parts::build_if_missing(&parts::CLIENT)?;
+    let image = client();
+    let archive = image.archive()?;
+    if !archive.exists() {
+        build(&image).with_context(|| format!("building the image {}", image.name))?;
+    }
+    Ok(archive)
+}
+
 pub fn build_missing() -> Result<()> {
     let step = Step::start("images");
     let mut built = Vec::new();
@@ -71,6 +85,15 @@ fn etcd(part: &'static Part) -> Image {
         fill: Box::new(move |folder| {
             programs.into_iter().try_for_each(|program| copy(&part.bin()?.join(program), &folder.join(program)))
         }),
+    }
+}
+
+fn client() -> Image {
+    Image {
+        name: CLIENT.to_owned(),
+        key: parts::CLIENT.key(),
+        recipe: "FROM scratch\nCOPY client /client\nENTRYPOINT [\"/client\"]\n".to_owned(),
+        fill: Box::new(|folder| copy(&parts::CLIENT.bin()?.join("client"), &folder.join("client"))),
     }
 }
 

@@ -8,7 +8,7 @@ mod cgroup;
 mod command;
 mod control;
 pub mod faults;
-mod images;
+pub mod images;
 pub mod lifecycle;
 mod mounts;
 mod network;

@@ -1,5 +1,6 @@
 //! The third-party programs the lab runs, built from their published sources: which they are, and how they get into
-//! the cache. A part is a Go module that holds nothing but pinned versions and a `tool` block.
+//! the cache. A part is a Go module that holds nothing but pinned versions and a `tool` block; the client of the benchmarks
+//! is a program of our own.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct Part {
     pub version: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
+    /// The module's own program, if it is more than a list of others'.
+    main: Option<&'static str>,
     /// How long it takes on two cores, so that a person knows whether to wait.
     about: &'static str,
 }
@@ -29,6 +32,7 @@ macro_rules! part {
             version: $version,
             go_mod: include_str!(concat!("../parts/", $folder, "/go.mod")),
             go_sum: include_str!(concat!("../parts/", $folder, "/go.sum")),
+            main: None,
             about: $about,
         }
     };
@@ -40,6 +44,11 @@ pub static ETCD_3_5_35: Part = part!("etcd", "3.5.35", "etcd-3.5.35", "half a mi
 pub static ETCD_3_6_12: Part = part!("etcd", "3.6.12", "etcd-3.6.12", "half a minute");
 pub static ETCD_3_6_16: Part = part!("etcd", "3.6.16", "etcd-3.6.16", "half a minute");
 pub static ETCD_3_7_3: Part = part!("etcd", "3.7.3", "etcd-3.7.3", "half a minute");
+/// Built only when a benchmark asks for it.
+pub static CLIENT: Part = Part {
+    main: Some(include_str!("../parts/client/main.go")),
+    ..part!("client", "3.6.16", "client", "half a minute")
+};
 
 /// The etcd versions that every node has an image of.
 pub static ETCDS: [&Part; 4] = [&ETCD_3_5_35, &ETCD_3_6_12, &ETCD_3_6_16, &ETCD_3_7_3];
@@ -57,7 +66,7 @@ impl Part {
 
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
-        for input in [self.go_mod, self.go_sum, &self.ldflags()] {
+        for input in [self.go_mod, self.go_sum, &self.ldflags()].into_iter().chain(self.main) {
             hash.update(input.as_bytes());
             hash.update([0]);
         }
@@ -97,16 +106,18 @@ pub fn build_missing() -> Result<()> {
         Step::start("programs").done("all in the cache");
         return Ok(());
     }
-    if !command::exists("go") {
-        bail!("Go is not installed (there is no `go` on the PATH), and the lab builds Kubernetes and etcd with it.");
-    }
-    for part in missing {
-        build(part)?;
-    }
-    Ok(())
+    missing.into_iter().try_for_each(build)
+}
+
+/// Builds one part, unless the cache holds it.
+pub fn build_if_missing(part: &Part) -> Result<()> {
+    if part.is_built()? { Ok(()) } else { build(part) }
 }
 
 fn build(part: &Part) -> Result<()> {
+    if !command::exists("go") {
+        bail!("Go is not installed (there is no `go` on the PATH), and the lab builds Kubernetes and etcd with it.");
+    }
     let step = Step::start(format!("build {} {}", part.name, part.version));
     step.progress(&format!("takes about {}, once", part.about));
     let target = part.bin()?;
@@ -116,11 +127,15 @@ fn build(part: &Part) -> Result<()> {
     std::fs::create_dir_all(&module).with_context(|| format!("creating {}", module.display()))?;
     std::fs::write(module.join("go.mod"), part.go_mod)?;
     std::fs::write(module.join("go.sum"), part.go_sum)?;
+    if let Some(main) = part.main {
+        std::fs::write(module.join("main.go"), main)?;
+    }
 
-    let packages = go(&module, &bin).args(["list", "-deps", "tool"]).output().context("listing Go packages")?;
+    let wanted = if part.main.is_some() { "." } else { "tool" };
+    let packages = go(&module, &bin).args(["list", "-deps", wanted]).output().context("listing Go packages")?;
     let total = packages.stdout.iter().filter(|byte| **byte == b'\n').count();
     let mut install = go(&module, &bin);
-    install.args(["install", "-v", "-trimpath", "-ldflags", &part.ldflags(), "tool"]);
+    install.args(["install", "-v", "-trimpath", "-ldflags", &part.ldflags(), wanted]);
     follow(install, &step, total).with_context(|| format!("building {} {}", part.name, part.version))?;
 
     // etcd's module calls its program `server`; everybody else calls it etcd.
@@ -174,8 +189,9 @@ mod tests {
 
     #[test]
     fn every_part_is_pinned_to_the_version_it_claims() {
-        for part in all() {
+        for part in all().chain([&CLIENT]) {
             let module = match part.name {
+                "client" => "go.etcd.io/etcd/client/v3",
                 "kubernetes" => "k8s.io/kubernetes",
                 "coredns" => "github.com/coredns/coredns",
                 _ => "go.etcd.io/etcd/server/v3",

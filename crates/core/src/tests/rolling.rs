@@ -12,6 +12,7 @@ fn change(way: Way) -> Change {
 /// A cluster of which these members are to be restarted. The member 0 leads.
 fn outdated(size: u32, ordinals: &[u32]) -> Observed {
     let mut observed = cluster_of(size);
+    observed.be_ready();
     observed.outdated = ordinals.iter().map(|ordinal| (*ordinal, change(Way::Restart))).collect();
     observed
 }
@@ -80,6 +81,11 @@ fn nobody_is_restarted_while_anybody_is_away() {
     observed.answer(2);
     observed.pods.get_mut(&2).unwrap().deleting = true;
     assert_eq!(replaced(&observed), [0; 0], "it is about to stop");
+    let pod = observed.pods.get_mut(&2).unwrap();
+    (pod.deleting, pod.ready) = (false, false);
+    assert_eq!(replaced(&observed), [0; 0], "no clients are sent to it yet");
+    observed.be_ready();
+    assert_eq!(replaced(&observed), [1]);
 }
 
 #[test]
@@ -99,7 +105,7 @@ fn what_never_ran_is_not_given_up_for_it() {
     observed.pods.get_mut(&2).unwrap().problem = Some(Problem::new(ProblemKind::Other, "it crashes"));
     observed.fall_silent(2);
     let pod = observed.pods.get_mut(&2).unwrap();
-    pod.created = NOW - 4000;
+    (pod.created, pod.ready) = (NOW - 4000, false);
     observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 5000);
     assert_eq!(steps_of(&observed), [], "a new member would crash as well");
     observed.outdated.remove(&1);

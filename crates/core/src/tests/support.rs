@@ -119,6 +119,11 @@ impl Observed {
         self.answer(ordinal);
     }
 
+    /// The nodes find all pods well.
+    pub fn be_ready(&mut self) {
+        self.pods.values_mut().for_each(|pod| pod.ready = true);
+    }
+
     /// A voter that etcd knows, and nobody else.
     pub fn join_etcd(&mut self, ordinal: u32) {
         let member = Member {

@@ -8,9 +8,11 @@ use crate::plan::{Model, Plan, Step, plan};
 /// A cluster of three that runs one version, and of which another is asked for.
 fn asked(runs: &str, wanted: &str) -> Observed {
     let mut observed = cluster_of(3);
+    observed.be_ready();
     observed.versions.wanted = wanted.into();
     observed.versions.accepted = Some(runs.into());
     observed.versions.cluster = Some(minor(runs));
+    observed.versions.oldest_log = Some(minor(runs));
     for ordinal in 0..3 {
         observed.run(ordinal, runs);
         observed.claims.get_mut(&ordinal).unwrap().version = Some(minor(runs));
@@ -182,4 +184,32 @@ fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
     assert!(refusal(&observed).contains("data is of etcd 3.7"));
     observed.versions.wanted = "3.7.2".into();
     assert!(accepts(&observed));
+}
+
+#[test]
+fn what_3_5_left_in_the_logs_is_dropped_before_3_7() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.oldest_log = Some("3.5.35".into());
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())], "3.6 writes snapshots then");
+    observed.versions.downgrade = Some("3.5.0".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
+    observed.versions.cluster = Some("3.5.0".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
+    assert_eq!(steps_of(&observed), [Step::RecordLogVersion("3.6.0".into())]);
+    observed.versions.oldest_log = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+    observed.versions.downgrade = None;
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()), "3.7 needs 3.6");
+    observed.versions.cluster = Some("3.6.0".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    assert!(accepts(&observed));
+}
+
+#[test]
+fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.oldest_log = None;
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
+    assert!(accepts(&asked("3.6.16", "3.7.3")), "founded by 3.6");
 }

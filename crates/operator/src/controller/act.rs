@@ -65,7 +65,12 @@ impl<'a> Actor<'a> {
                 let size = i32::try_from(birth.size).unwrap_or(i32::MAX);
                 let birth = RecordedBirth { token: birth.token.clone(), size };
                 let version = self.cluster.spec.version.clone();
-                self.record(|status| (status.birth, status.target_version) = (Some(birth), Some(version))).await
+                self.record(|status| {
+                    status.birth = Some(birth);
+                    status.oldest_log_version = Some(version.clone());
+                    status.target_version = Some(version);
+                })
+                .await
             }
             Step::RecordClusterId(id) => {
                 let id = format_id(*id);
@@ -94,6 +99,9 @@ impl<'a> Actor<'a> {
             Step::Resize { ordinal } => self.resize(*ordinal).await,
             Step::GrowClaim { ordinal } => self.grow_claim(*ordinal).await,
             Step::AcceptVersion(version) => self.accept_version(version).await,
+            Step::RecordLogVersion(version) => {
+                self.record(|status| status.oldest_log_version = Some(version.clone())).await
+            }
             Step::EnableDowngrade(version) => self.enable_downgrade(version).await,
             Step::CancelDowngrade => self.cancel_downgrade().await,
             Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,

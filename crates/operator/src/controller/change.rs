@@ -5,6 +5,7 @@ use etcd_operator_etcd::Cause;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
+use semver::Version;
 use serde_json::{Value, json};
 
 use super::act::{Actor, Error, api_error, moment};
@@ -87,7 +88,13 @@ impl Actor<'_> {
     }
 
     pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
-        self.record(|status| status.target_version = Some(version.to_owned())).await?;
+        self.record(|status| {
+            status.target_version = Some(version.to_owned());
+            // An earlier version writes into the logs again.
+            let oldest = status.oldest_log_version.take();
+            status.oldest_log_version = oldest.map(|oldest| older(oldest, version));
+        })
+        .await?;
         let note = format!("The members are brought to etcd {version}");
         self.tell("VersionAccepted", &self.cluster.name_any(), note).await
     }
@@ -129,5 +136,12 @@ impl Actor<'_> {
         let patch = merge_patch(&json!(peer.spec.pod_template), &json!(template));
         let metadata: Value = json!({"resourceVersion": peer.resource_version()});
         self.patch::<EtcdPeer>(&peer.name_any(), json!({"metadata": metadata, "spec": {"podTemplate": patch}})).await
+    }
+}
+
+fn older(one: String, other: &str) -> String {
+    match (Version::parse(&one), Version::parse(other)) {
+        (Ok(known), Ok(new)) if new < known => other.to_owned(),
+        _ => one,
     }
 }

@@ -144,6 +144,7 @@ async fn see_versions(cluster: &EtcdCluster, seen: &Seen, endpoints: &Endpoints,
         wanted: cluster.spec.version.clone(),
         accepted: status.target_version,
         cluster: said.or(status.cluster_version).or_else(noted),
+        oldest_log: status.oldest_log_version,
         downgrade: asked.statuses.values().find_map(|status| status.downgrade_target.clone()),
         flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
     }

@@ -134,6 +134,9 @@ impl World {
         let slow = self.random.below(6) as u32;
         for process in self.processes.iter().filter(|it| up.contains(&it.identity.member_id) && it.ordinal != slow) {
             if let (Some(data), Some(agreed)) = (&mut self.disks[process.disk].data, etcd.minor) {
+                let runs = minor_of(&process.version);
+                // To make its data readable for an earlier version it writes a snapshot.
+                data.oldest_log = if agreed < data.minor { runs } else { data.oldest_log.min(runs) };
                 data.minor = agreed;
             }
         }

@@ -247,7 +247,7 @@ fn recreate(world: &mut World) {
     cluster.lives += 1;
     cluster.version += 1;
     (cluster.birth, cluster.cluster_id, cluster.paused) = (None, None, false);
-    cluster.accepted = None;
+    (cluster.accepted, cluster.oldest_log) = (None, None);
     cluster.unwell_since.clear();
     cluster.status = Default::default();
 }

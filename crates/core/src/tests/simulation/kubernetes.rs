@@ -17,7 +17,16 @@ impl World {
         self.schedule_pods();
         self.start_pods()?;
         self.form_etcd();
+        self.probe_pods();
         self.run_etcd()
+    }
+
+    /// Kubelets tell whether pods are well; of those that can't be heard nothing good is assumed.
+    fn probe_pods(&mut self) {
+        for pod in self.api.pods.values_mut() {
+            let process = self.processes.iter().find(|process| process.pod == pod.uid);
+            pod.ready = process.is_some_and(|process| !process.hung && self.machines[process.machine].is_reachable());
+        }
     }
 
     fn notice_nodes(&mut self) {
@@ -175,7 +184,7 @@ impl World {
         let data = match self.disks[disk].data {
             Some(data) => data,
             None => match self.identity_to_start_with(ordinal, pod)? {
-                Ok(identity) => DataDir { identity, index: 0, corrupt: false, minor },
+                Ok(identity) => DataDir { identity, index: 0, corrupt: false, minor, oldest_log: minor },
                 Err(why) => return crash(why),
             },
         };
@@ -221,6 +230,9 @@ impl World {
         let minor = minor_of(version);
         if self.disks[disk].data.is_some_and(|data| data.minor > minor) {
             return Err(format!("c-{ordinal} starts as {version} and cannot read its data"));
+        }
+        if minor >= 7 && self.disks[disk].data.is_some_and(|data| data.oldest_log < 6) {
+            return Err(format!("c-{ordinal} starts as {version} and cannot read its log"));
         }
         let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else { return Ok(()) };
         if minor < agreed {

@@ -41,6 +41,8 @@ pub enum Mutant {
     SkipsVersions,
     /// Goes back to an earlier version without telling etcd.
     GoesBackUnprepared,
+    /// Takes the logs of the members for clean, whoever wrote them.
+    ForgetsWhoWroteTheLogs,
     /// Makes new members as the spec asks for, also if that was refused.
     MakesNewMembersAnyway,
     /// Restarts members that keep their data in their pods.
@@ -48,7 +50,7 @@ pub enum Mutant {
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 19] = [
+    pub const ALL: [Mutant; 20] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -66,6 +68,7 @@ impl Mutant {
         Mutant::RestartsTheLeader,
         Mutant::SkipsVersions,
         Mutant::GoesBackUnprepared,
+        Mutant::ForgetsWhoWroteTheLogs,
         Mutant::MakesNewMembersAnyway,
         Mutant::RestartsWhatKeepsNothing,
     ];
@@ -89,6 +92,7 @@ impl Mutant {
             Mutant::RestartsTheLeader => "is restarted while it leads",
             Mutant::SkipsVersions => "skips a minor version",
             Mutant::GoesBackUnprepared => "cannot read its data",
+            Mutant::ForgetsWhoWroteTheLogs => "cannot read its log",
             Mutant::MakesNewMembersAnyway => "starts as",
             Mutant::RestartsWhatKeepsNothing => "its data goes with its pod",
         }
@@ -193,6 +197,7 @@ impl Mutant {
             Mutant::ForgetsTheBirth if seen.membership.is_none() => seen.cluster_id = None,
             Mutant::IgnoresThePause => seen.paused = None,
             Mutant::CountsEveryMoment => seen.seen_unwell_since = seen.unwell_since.clone(),
+            Mutant::ForgetsWhoWroteTheLogs => seen.versions.oldest_log = Some("3.6.0".to_owned()),
             Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.agree_on_what_is_wanted(),
             _ => {}
         }

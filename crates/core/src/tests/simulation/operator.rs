@@ -134,7 +134,9 @@ impl Operator {
             return Err(format!("{step:?} although the cluster is paused"));
         }
         Ok(match step {
-            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::AcceptVersion(_) => record(world, seen, step),
+            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::AcceptVersion(_) | Step::RecordLogVersion(_) => {
+                record(world, seen, step)
+            }
             // What belongs to an EtcdCluster that is gone is collected at once.
             Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
                 Effect::Failed
@@ -213,6 +215,7 @@ impl Operator {
             deleting: false,
             deleting_since: None,
             began: false,
+            ready: false,
             node: None,
             problem: None,
             own_disk: None,
@@ -318,8 +321,13 @@ fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     match step {
         Step::RecordBirth(birth) => {
             (cluster.birth, cluster.accepted) = (Some(birth.clone()), Some(seen.cluster.wanted.to_owned()));
+            cluster.oldest_log = cluster.accepted.clone();
         }
-        Step::AcceptVersion(version) => cluster.accepted = Some(version.clone()),
+        Step::AcceptVersion(version) => {
+            cluster.accepted = Some(version.clone());
+            cluster.oldest_log = cluster.oldest_log.take().map(|oldest| oldest.min(version.clone()));
+        }
+        Step::RecordLogVersion(version) => cluster.oldest_log = Some(version.clone()),
         Step::RecordClusterId(id) => cluster.cluster_id = Some(*id),
         _ => {}
     }

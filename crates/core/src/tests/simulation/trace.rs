@@ -21,6 +21,7 @@ pub fn brief(step: &Step) -> String {
         Step::Resize { ordinal } => format!("Resize c-{ordinal}"),
         Step::GrowClaim { ordinal } => format!("GrowClaim c-{ordinal}"),
         Step::AcceptVersion(version) => format!("AcceptVersion {version}"),
+        Step::RecordLogVersion(version) => format!("RecordLogVersion {version}"),
         Step::EnableDowngrade(version) => format!("EnableDowngrade to {version}"),
         Step::CancelDowngrade => "CancelDowngrade".to_owned(),
         Step::RecordMember { ordinal, identity, started } => {

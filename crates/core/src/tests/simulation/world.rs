@@ -70,6 +70,7 @@ pub struct Cluster {
     /// The version of etcd that is asked for, and the one that was found possible.
     pub wanted: &'static str,
     pub accepted: Option<String>,
+    pub oldest_log: Option<String>,
     /// Stands for everything else that members are made from.
     pub template: u32,
     pub paused: bool,
@@ -91,6 +92,7 @@ pub struct PodObject {
     pub deleting: bool,
     pub deleting_since: Option<i64>,
     pub began: bool,
+    pub ready: bool,
     pub node: Option<usize>,
     pub problem: Option<Problem>,
     /// The disk in the pod itself, if that is where the data is.
@@ -132,6 +134,8 @@ pub struct DataDir {
     pub corrupt: bool,
     /// The lowest minor version of etcd that can read it.
     pub minor: u64,
+    /// The lowest minor version that wrote what is left in its log.
+    pub oldest_log: u64,
 }
 
 /// An etcd that runs, whatever the API server says about its pod.
@@ -160,6 +164,7 @@ impl World {
             replicas: random.one_of(&[1, 2, 3, 3, 3, 4, 5, 5]),
             wanted: random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"]),
             accepted: None,
+            oldest_log: None,
             template: 0,
             paused: false,
             birth: None,
@@ -260,6 +265,7 @@ impl World {
             versions: Versions {
                 wanted: cluster.wanted.to_owned(),
                 accepted: cluster.accepted.clone(),
+                oldest_log: cluster.oldest_log.clone(),
                 cluster: self
                     .cluster_version()
                     .or_else(|| cluster.status.cluster_version.clone())
@@ -366,7 +372,7 @@ fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
         created: pod.created,
         deleting_since: pod.deleting_since,
         began: pod.began,
-        ready: false,
+        ready: pod.ready,
         node: pod.node.map(|node| seen.nodes[node]),
         problem: pod.problem.clone(),
     }
