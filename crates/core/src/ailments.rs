@@ -135,12 +135,14 @@ fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
     Ailment::Silent { since, restarted, began: pod.began, on_trial: is_on_trial(observed, ordinal) }
 }
 
-/// Whether a voter was made as the spec asks for now, and nobody who was made like that was ever seen to answer. What is to
-/// be made from something else is not on trial any more, and a learner costs nothing to be tried again.
+/// Whether a voter was never seen to answer since it was made, and nobody else shows that it could. A learner costs nothing
+/// to be tried again, and what is kept in a pod can't be had by trying once more.
 fn is_on_trial(observed: &Observed, ordinal: u32) -> bool {
     let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
-    let is_proven = |(other, peer): (&u32, &Peer)| peer.proven && !observed.outdated.contains_key(other);
-    !is_learner && !observed.outdated.contains_key(&ordinal) && !observed.peers.iter().any(is_proven)
+    let is_new = observed.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
+    let is_proof = |(other, peer): (&u32, &Peer)| peer.proven && !observed.outdated.contains_key(other);
+    let is_proven = !observed.outdated.contains_key(&ordinal) && observed.peers.iter().any(is_proof);
+    observed.durable && !is_learner && is_new && !is_proven
 }
 
 /// A member does not answer while its database is defragmented, and that may take long.

@@ -33,7 +33,7 @@ pub struct Made<'a> {
     pub spec: &'a EtcdPeerSpec,
     /// What the annotation that asks for a restart said at that time.
     pub restart: Option<&'a str>,
-    /// The image that its pod runs, if it has a pod.
+    /// The image that its pod was made with, if that is known: what runs may have been put there by somebody else.
     pub image: Option<&'a str>,
     /// Whether Kubernetes refused to give its pod the resources that are asked for now.
     pub refuses_resize: bool,

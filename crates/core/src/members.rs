@@ -6,7 +6,7 @@ use crate::ailments::{data_loss, members_told};
 use crate::founders;
 use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, Told};
 use crate::plan::{Start, Step};
-use crate::rolling::{is_leaving, model_of_new};
+use crate::rolling::{awaits_the_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
 /// How long after it should have stopped a pod is given up.
@@ -106,7 +106,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         steps.push(Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) });
     }
     let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
-    let serves_clients = !member.learner && !is_leaving(observed, ordinal);
+    let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_the_handover(observed, ordinal);
     let record = Some(Step::RecordMember { ordinal, identity, started });
     let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
     if !started {
@@ -119,7 +119,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         }
         // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
         Some(claim) if (started || member.learner) && !claim.deleting => {
-            let version = data_version(observed, member).or_else(|| claim.version.clone());
+            let version = data_version(observed, member, claim.version.as_deref());
             if claim.identity != Some(identity) || claim.version != version {
                 steps.push(Step::MarkClaim { ordinal, identity, version });
             }

@@ -69,6 +69,8 @@ pub struct Versions {
     pub accepted: Option<String>,
     /// What the members have agreed on, as etcd says; as it said last, while it can't be asked.
     pub cluster: Option<String>,
+    /// What is noted on the members' volumes: the latest of which there is data.
+    pub noted: Option<String>,
     /// Where a downgrade that was begun leads.
     pub downgrade: Option<String>,
     /// The earliest one of which entries may be left in the members' logs, if it is known.

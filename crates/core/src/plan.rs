@@ -271,6 +271,7 @@ impl Waiting {
             "RollHalted",
             "WrongVersion",
             "VolumesCannotGrow",
+            "VolumesDiffer",
             "WrongCluster",
             "QuorumAtRisk",
             "NoQuorum",
@@ -361,7 +362,6 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
     steps.extend(disarm_orphans(observed, membership));
-    steps.extend(grow_claims(observed));
     // What is ill is treated before anything is made larger or smaller, and both before members that are well change.
     let next = treat_the_unwell(observed, membership, || {
         remake_broken(observed, membership)
@@ -372,7 +372,8 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     // What waits for a person does not keep members from being looked after.
     let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| !waiting.is_short());
     let care = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
-    steps.extend(next.steps.into_iter().chain(care));
+    // What fails for a member keeps the rest from being done for it, so what may be refused comes last.
+    steps.extend(next.steps.into_iter().chain(care).chain(grow_claims(observed)));
     Plan { steps, waiting: next.waiting }
 }
 

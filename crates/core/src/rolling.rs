@@ -1,21 +1,38 @@
 //! How members become what the spec asks for: one at a time, the leader last, and each only when all the others are well.
 
 use crate::changes::Way;
-use crate::observed::{Member, Membership, Observed, Pod};
-use crate::plan::{Model, Plan, Step, Waiting};
+use crate::observed::{Member, Membership, Observed, Peer, Pod};
+use crate::plan::{Model, Plan, Step, Waiting, plan};
 use crate::quorum::quorum;
 use crate::resize::remove_voter;
 use crate::versions::{Verdict, is_same, is_too_old, verdict};
 
 /// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.
 const CLIENTS_LEAVE_WITHIN: i64 = 2;
-/// After how long clients are sent back if the restart did not come.
-const CLIENTS_STAY_AWAY: i64 = 30;
+/// After how long clients are sent back if the restart did not come. Longer than a cluster that fails waits for its turn.
+const CLIENTS_STAY_AWAY: i64 = 120;
+/// For how long a member that came back keeps clients waiting for the handover of the leadership.
+const HANDOVER_WITHIN: i64 = 120;
 
 /// Whether clients are sent elsewhere because a member is going to be restarted.
 pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
     let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
-    since.is_some_and(|since| observed.now - since < CLIENTS_STAY_AWAY)
+    since.is_some_and(|since| observed.now - since < CLIENTS_STAY_AWAY) && restarts(observed, ordinal)
+}
+
+/// Whether clients should not be sent to a member that came back yet, because the leader is about to hand over. What a
+/// follower passes on to the leader in that moment is lost without a word, and its client waits for seconds; who talks to
+/// the leader itself is told at once. So until then all clients talk to the leader.
+pub fn awaits_the_handover(observed: &Observed, ordinal: u32) -> bool {
+    let Some(membership) = &observed.membership else { return false };
+    let leader = observed.leader().and_then(|id| membership.member(id)).and_then(|leader| leader.ordinal);
+    let Some(leader) = leader.filter(|leader| *leader != ordinal && restarts(observed, *leader)) else { return false };
+    let serves = |pod: &Pod| pod.serves_clients && pod.ready && !pod.deleting;
+    let has_come = |pod: &Pod| !pod.serves_clients && observed.now - pod.created < HANDOVER_WITHIN;
+    membership.voters().count() > 2
+        && !observed.outdated.contains_key(&ordinal)
+        && observed.pods.get(&leader).is_some_and(serves)
+        && observed.pods.get(&ordinal).is_none_or(has_come)
 }
 
 /// What a new member is made from: as long as what the spec asks for may not reach anybody, it is made like the others.
@@ -54,6 +71,7 @@ fn restarts(observed: &Observed, ordinal: u32) -> bool {
 fn before_any_change(observed: &Observed) -> Plan {
     match verdict(observed) {
         Verdict::Possible if is_accepted(observed) => Plan::default(),
+        // Where a backup before another minor version belongs, once a cluster can have a place for it.
         Verdict::Possible => Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]),
         Verdict::Prepare(step) => Plan::steps(vec![step]),
         Verdict::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
@@ -64,7 +82,8 @@ fn before_any_change(observed: &Observed) -> Plan {
 /// What has to come before the first member of a new EtcdCluster is made. One that was created again goes on with the data
 /// that it finds, if it asks for a version that can read it.
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
-    let is_new = observed.peers.is_empty() && !is_accepted(observed);
+    let is_unborn = observed.cluster_id.is_none() && !is_accepted(observed);
+    let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_unborn);
     Some(before_any_change(observed)).filter(|plan| is_new && *plan != Plan::default())
 }
 
@@ -89,17 +108,19 @@ fn newcomer<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a M
     membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
 }
 
-/// A member that does not run and was made from what is not asked for any more is made anew, before anything else: this
-/// costs nothing, and it may be what is wrong with it.
+/// A member that was never well since it was made, and was made from what is not asked for any more, is made anew before
+/// anything else: this costs nothing, and it may be what is wrong with it.
 pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
     let is_fit = |member: &Member| observed.is_healthy(member) && !is_stopping(observed, member);
     let broken = membership.voters().filter(|voter| !observed.is_healthy(voter));
-    let broken = broken.filter_map(|voter| voter.ordinal).find(|ordinal| {
+    let staying = broken.filter_map(|voter| voter.ordinal).filter(|ordinal| *ordinal < observed.replicas);
+    let broken = staying.into_iter().find(|ordinal| {
         let others = membership.voters().filter(|voter| voter.ordinal != Some(*ordinal) && is_fit(voter)).count();
-        does_not_run(observed, *ordinal) && others >= quorum(membership.voters().count())
+        is_misconceived(observed, *ordinal) && others >= quorum(membership.voters().count())
     });
     let Some(ordinal) = broken.filter(|_| observed.durable) else { return Plan::default() };
-    before_any_change(observed).or_else(|| Plan::steps(vec![replace(observed, ordinal)]))
+    // What is only waited for does not keep anything else from being done.
+    Plan::steps(before_any_change(observed).or_else(|| Plan::steps(vec![replace(observed, ordinal)])).steps)
 }
 
 /// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
@@ -113,7 +134,8 @@ pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<
 /// Without a quorum, or before there is one, what does not run and was made from what is not asked for any more is made
 /// anew: it may be what the others wait for.
 pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
-    let idle = observed.outdated.keys().copied().filter(|ordinal| does_not_run(observed, *ordinal));
+    let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
+    let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && is_misconceived(observed, *it));
     // What is kept in a pod goes with it, unless there is nothing: it never got as far as a node, or there is no cluster yet.
     let has_nothing = |ordinal: &u32| {
         observed.cluster_id.is_none() || observed.pods.get(ordinal).is_some_and(|pod| pod.node.is_none())
@@ -129,12 +151,15 @@ pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
     idle.into_iter().map(|ordinal| replace(observed, ordinal)).collect()
 }
 
-/// Whether a member has a pod that should be made anew and in which etcd does not run, as far as its node tells.
-fn does_not_run(observed: &Observed, ordinal: u32) -> bool {
-    let has_stopped = |pod: &Pod| !pod.deleting && pod.node.is_none_or(|node| node.down_since.is_none());
-    restarts(observed, ordinal)
-        && !observed.answers.contains_key(&ordinal)
-        && observed.pods.get(&ordinal).is_some_and(has_stopped)
+/// Whether a member that is not well was made from what never worked and is not asked for any more. One that did work
+/// comes back as it was: what is asked for now may not work either. Unless no node takes it, and nobody has failed yet with
+/// what is asked for.
+fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
+    let (Some(pod), Some(peer)) = (observed.pods.get(&ordinal), observed.peers.get(&ordinal)) else { return false };
+    let is_stuck = pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
+    let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
+    let has_no_place = pod.node.is_none() && !observed.peers.iter().any(has_failed);
+    restarts(observed, ordinal) && !is_stuck && (!peer.proven || has_no_place)
 }
 
 fn is_stopping(observed: &Observed, member: &Member) -> bool {
@@ -187,20 +212,32 @@ fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): 
     }
 }
 
-/// Clients leave first. What is kept in a pod goes with it, so there a new member comes instead.
+/// Clients leave first. If the data would go with the pod, a new member comes instead.
 fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Plan {
-    if !observed.durable && membership.voters().count() == 1 {
-        let message = "the only member keeps its data in its pod and would lose it: raise spec.replicas to 3 first, or \
-                       delete this EtcdCluster and create it again";
+    let is_doomed = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
+    let keeps_its_data = observed.durable && !is_doomed;
+    if !keeps_its_data && membership.voters().count() == 1 {
+        let why = if is_doomed { "its volume claim is being deleted" } else { "it keeps its data in its pod" };
+        let message = format!(
+            "the only member would lose its data if it were restarted, because {why}: raise spec.replicas to 3 first"
+        );
         return Plan::waiting("ChangeRefused", message);
     }
-    match observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal)) {
+    let serves = |(other, pod): (&u32, &Pod)| *other != ordinal && pod.serves_clients && pod.ready;
+    let leaving =
+        observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal));
+    match leaving {
+        // There is nowhere else to go.
+        None if membership.voters().count() == 1 => Plan::steps(vec![replace(observed, ordinal)]),
+        None if !observed.pods.iter().any(serves) => {
+            Plan::waiting("Rolling", "clients are sent to another member before the next one is restarted")
+        }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
         Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
             let name = observed.place.member_name(ordinal);
             Plan::waiting("ClientsLeaving", format!("clients of {name} are sent elsewhere before it is restarted"))
         }
-        Some(_) if observed.durable => Plan::steps(vec![replace(observed, ordinal)]),
+        Some(_) if keeps_its_data => Plan::steps(vec![replace(observed, ordinal)]),
         Some(_) => remove_voter(observed, membership, ordinal, member, &reason_for(observed, ordinal)),
     }
 }
@@ -227,7 +264,9 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
         return wait_for(observed, ill);
     }
     for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {
-        let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
+        // Who is restarted anyway may be what was wrong.
+        let staying = member.ordinal.filter(|ordinal| !restarts(observed, *ordinal));
+        let peer = staying.and_then(|ordinal| observed.peers.get(&ordinal));
         if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
             let message = format!(
                 "{} should run etcd {}, and says that it is {}: the image is not what its tag says",
@@ -254,6 +293,14 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
         None => Waiting::new("Rolling", format!("{done}; waiting until {name} is healthy")),
     };
     Plan { steps: Vec::new(), waiting: Some(waiting) }
+}
+
+/// Whether a cluster is about to restart members, or in the middle of it, and so needs a turn.
+pub fn needs_a_turn(observed: &Observed) -> bool {
+    let Plan { steps, waiting } = plan(observed);
+    let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::ReplacePeer { .. });
+    let is_rolling = |waiting: Waiting| ["ClientsLeaving", "Rolling", "RollHalted"].contains(&waiting.reason);
+    !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }
 
 /// How far a change is: how many members are as asked for, and what changed for the others.

@@ -162,8 +162,16 @@ fn mebibytes(bytes: i64) -> String {
 }
 
 /// What is waited for that does not come by itself.
-const HALTS: [&str; 7] =
-    ["Refused", "WrongCluster", "Paused", "ChangeRefused", "RollHalted", "WrongVersion", "VolumesCannotGrow"];
+const HALTS: [&str; 8] = [
+    "Refused",
+    "WrongCluster",
+    "Paused",
+    "ChangeRefused",
+    "RollHalted",
+    "WrongVersion",
+    "VolumesCannotGrow",
+    "VolumesDiffer",
+];
 
 fn progressing(observed: &Observed, plan: &Plan) -> Statement {
     // The membership change is what a person wants to read about; it comes last.

@@ -90,16 +90,14 @@ fn too_far(wanted: &Version, current: u64) -> String {
     )
 }
 
-/// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what failed members were
-/// made with: only the patch may be another one.
+/// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what was accepted.
 fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
     let Some(current) = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor) else {
         return Verdict::Possible;
     };
-    let mut tried = observed.peers.values().filter_map(|peer| parse(&peer.version));
-    // What was noted on volumes may be what was true a moment before the last thing that happened to them.
-    let was_raised = observed.peers.is_empty() && wanted.minor == current + 1;
-    if wanted.minor == current || was_raised || tried.any(|version| version.minor == wanted.minor) {
+    let is_accepted = observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str());
+    let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed, wanted));
+    if wanted.minor == current || may_be_next {
         return Verdict::Possible;
     }
     Verdict::Refused(format!(
@@ -109,11 +107,21 @@ fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
     ))
 }
 
+/// Whether data of which only the volumes tell can be read by the next version: what is noted on them may be what was true a
+/// moment before the last thing that happened to them.
+fn may_follow_what_is_noted(observed: &Observed, wanted: &Version) -> bool {
+    let noted = observed.versions.noted.as_deref().and_then(parse).filter(|_| observed.peers.is_empty());
+    // Without a patch it was written by a later minor, which had been reached from there.
+    noted.is_some_and(|noted| (noted.patch == 0 || is_new_enough(&noted)) && wanted.minor != FORGETS_OLD_LOGS)
+}
+
+/// Whether the next minor version can be reached from this one.
+fn is_new_enough(version: &Version) -> bool {
+    FIRST_TO_LEAVE.iter().all(|first| first.minor != version.minor || version >= first)
+}
+
 fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
-    let old = |version: &Version| {
-        version.minor + 1 == wanted.minor
-            && FIRST_TO_LEAVE.iter().any(|first| first.minor == version.minor && version < first)
-    };
+    let old = |version: &Version| version.minor + 1 == wanted.minor && !is_new_enough(version);
     for (ordinal, answer) in &observed.answers {
         let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
             continue;
@@ -135,7 +143,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
         return Verdict::Wait(Waiting::new("PreparingUpgrade", message));
     }
     let begin = clean_logs(observed, wanted).unwrap_or(Verdict::Possible);
-    if_all_are_healthy(observed, wanted, "upgraded", begin)
+    if_all_are_healthy(observed, "upgraded", begin)
 }
 
 /// etcd 3.7 ends at once if it finds what 3.5 wrote in its log, also if 3.6 has run since. 3.6 drops it with a snapshot, and
@@ -186,7 +194,7 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
         );
     }
     let target = format!("{}.{}.0", wanted.major, wanted.minor);
-    if_all_are_healthy(observed, wanted, "downgraded", Verdict::Prepare(Step::EnableDowngrade(target)))
+    if_all_are_healthy(observed, "downgraded", Verdict::Prepare(Step::EnableDowngrade(target)))
 }
 
 /// Whether every member has made its data readable for the version that a downgrade leads to.
@@ -213,14 +221,13 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
 }
 
 /// Before anything moves, everybody must be well. Once it is accepted, who has been changed and does not come up is no
-/// reason to forget that; and who failed with one patch may be tried with another.
-fn if_all_are_healthy(observed: &Observed, wanted: &Version, done: &str, verdict: Verdict) -> Verdict {
+/// reason to forget that; and who was never well since it was made may be tried with something else.
+fn if_all_are_healthy(observed: &Observed, done: &str, verdict: Verdict) -> Verdict {
     if observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str()) {
         return verdict;
     }
     let was_tried = |member: &Member| {
-        let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
-        peer.and_then(|peer| parse(&peer.version)).is_some_and(|version| version.minor == wanted.minor)
+        member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal)).is_some_and(|peer| !peer.proven)
     };
     let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
@@ -255,12 +262,17 @@ pub fn is_too_old(observed: &Observed, version: &str) -> bool {
     cluster_minor(observed).is_some_and(|current| minor.is_some_and(|minor| minor < current))
 }
 
-/// The version of etcd whose minor can read a member's data, and no earlier one, if etcd says so.
-pub fn data_version(observed: &Observed, member: &Member) -> Option<String> {
-    let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id)?;
-    let all = [answer.storage_version.as_ref(), observed.versions.cluster.as_ref()];
-    let all = all.into_iter().flatten().filter_map(|version| parse(version));
-    all.max().map(|version| format!("{}.{}.0", version.major, version.minor))
+/// The version of etcd whose minor can read a member's data, and no earlier one, as etcd says, or as is noted if it says
+/// nothing; with the patch of that minor that ran last.
+pub fn data_version(observed: &Observed, member: &Member, noted: Option<&str>) -> Option<String> {
+    let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id);
+    let said = answer.map(|answer| [answer.storage_version.as_ref(), observed.versions.cluster.as_ref()]);
+    let Some(data) = said.into_iter().flatten().flatten().filter_map(|version| parse(version)).max() else {
+        return noted.map(str::to_owned);
+    };
+    let runs = answer.map(|answer| answer.version.as_str());
+    let mut patches = [runs, noted].into_iter().flatten().filter_map(parse).filter(|it| it.minor == data.minor);
+    Some(format!("{}.{}.{}", data.major, data.minor, patches.next().map_or(0, |version| version.patch)))
 }
 
 /// Whether a program that says that it is one version is the one that was asked for. What was added for a build is not.

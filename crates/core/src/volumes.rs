@@ -30,7 +30,8 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
             "the volume of {name} can't become what spec.storage asks for: {why}; set spec.storage.migrate to replace the \
              members one by one onto new volumes"
         );
-        return Plan::waiting("VolumesCannotGrow", message);
+        let cannot_grow = observed.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
+        return Plan::waiting(if cannot_grow { "VolumesCannotGrow" } else { "VolumesDiffer" }, message);
     }
     if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =
@@ -54,7 +55,12 @@ pub fn is_too_small(claim: &PersistentVolumeClaimSpec, template: &PersistentVolu
 }
 
 /// How a claim differs from a template in a way that its volume can't follow.
-pub fn misfit_of(claim: &PersistentVolumeClaimSpec, template: &PersistentVolumeClaimSpec) -> Option<String> {
+/// More space than asked for is no harm, unless the user wants other volumes.
+pub fn misfit_of(
+    claim: &PersistentVolumeClaimSpec,
+    template: &PersistentVolumeClaimSpec,
+    migrates: bool,
+) -> Option<String> {
     let class = |spec: &PersistentVolumeClaimSpec| spec.storage_class_name.clone();
     if let Some(wanted) = class(template).filter(|wanted| Some(wanted) != class(claim).as_ref()) {
         return Some(format!("its storage class is {}, not {wanted}", class(claim).unwrap_or_default()));
@@ -63,7 +69,7 @@ pub fn misfit_of(claim: &PersistentVolumeClaimSpec, template: &PersistentVolumeC
         return Some("its access modes are others".to_owned());
     }
     let (has, wants) = (size_of(claim)?, size_of(template)?);
-    let is_larger = !same_amount(has, wants) && rounded_up(has) > rounded_up(wants);
+    let is_larger = migrates && !same_amount(has, wants) && rounded_up(has) > rounded_up(wants);
     is_larger.then(|| format!("it is larger ({}) than asked for ({})", has.0, wants.0))
 }
 

@@ -127,7 +127,7 @@ fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::MarkClaim { ordinal, identity, version: Some("3.6.0".into()) },
+                Step::MarkClaim { ordinal, identity, version: Some("3.6.16".into()) },
                 Step::TellPod { ordinal, told: kept(ordinal), serves_clients: true },
                 Step::RecordMember { ordinal, identity, started: true },
             ]

@@ -84,7 +84,7 @@ fn what_is_known_of_a_learner_is_written_down_before_it_votes() {
     observed.claims.get_mut(&3).unwrap().identity = None;
     observed.pods.get_mut(&3).unwrap().told = Some(fresh(3));
     let expected = [
-        Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: Some("3.6.0".into()) },
+        Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: Some("3.6.16".into()) },
         Step::TellPod { ordinal: 3, told: kept(3), serves_clients: false },
         Step::RecordMember { ordinal: 3, identity: identity_of(3), started: true },
         Step::Promote { ordinal: 3, member_id: identity_of(3).member_id },

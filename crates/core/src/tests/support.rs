@@ -99,7 +99,7 @@ impl Observed {
         let identity = Some(identity_of(ordinal));
         let version = self.versions.wanted.clone();
         self.peers.insert(ordinal, Peer { identity, started: true, version, proven: true, ..Peer::default() });
-        let version = self.versions.cluster.clone();
+        let version = self.versions.cluster.as_ref().map(|_| VERSION.to_owned());
         let claim = Claim { birth: self.birth.clone(), identity, version, ..Claim::default() };
         if self.durable {
             self.claims.insert(ordinal, claim);

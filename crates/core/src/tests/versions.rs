@@ -15,7 +15,7 @@ fn asked(runs: &str, wanted: &str) -> Observed {
     observed.versions.oldest_log = Some(minor(runs));
     for ordinal in 0..3 {
         observed.run(ordinal, runs);
-        observed.claims.get_mut(&ordinal).unwrap().version = Some(minor(runs));
+        observed.claims.get_mut(&ordinal).unwrap().version = Some(runs.into());
     }
     observed
 }
@@ -37,8 +37,11 @@ impl Observed {
     }
 
     fn store(&mut self, ordinal: u32, version: &str) {
-        self.answers.get_mut(&ordinal).unwrap().as_mut().unwrap().storage_version = Some(version.into());
-        self.claims.get_mut(&ordinal).unwrap().version = Some(version.into());
+        let answer = self.answers.get_mut(&ordinal).unwrap().as_mut().unwrap();
+        answer.storage_version = Some(version.into());
+        let is_own = minor(&answer.version) == version;
+        let noted = if is_own { answer.version.clone() } else { version.to_owned() };
+        self.claims.get_mut(&ordinal).unwrap().version = Some(noted);
     }
 }
 
@@ -115,6 +118,8 @@ fn who_failed_with_one_patch_is_tried_with_another() {
     observed.run(2, "3.6.99");
     observed.versions.accepted = Some("3.6.99".into());
     observed.fall_silent(2);
+    assert_eq!(awaited(&plan(&observed)), "NotAllHealthy", "it was well as it is, and will be again");
+    observed.peers.get_mut(&2).unwrap().proven = false;
     assert!(accepts(&observed));
 }
 

@@ -20,7 +20,7 @@ use super::reconcile::Context;
 use super::report;
 use super::seen::Seen;
 use crate::objects::annotations::{
-    DATA_VERSION, LEAVING, LEAVING_SINCE, ROLE, of_identity, of_told, read_birth, read_identity, role,
+    DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_birth, read_identity, role,
 };
 use crate::objects::peer::Recipe;
 use crate::objects::{claim, member_labels, peer, pod};
@@ -250,7 +250,8 @@ impl<'a> Actor<'a> {
         }
         let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
-        let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, &self.context.settings);
+        let role = self.role(ordinal, start.serves_clients);
+        let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, role, &self.context.settings);
         if self.create::<Pod>(pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
@@ -271,15 +272,17 @@ impl<'a> Actor<'a> {
     }
 
     async fn tell_pod(&self, ordinal: u32, told: Told, serves_clients: bool) -> Result<(), Error> {
-        let is_leaving = self.world.observed.pods.get(&ordinal).is_some_and(|pod| pod.leaving_since.is_some());
         let mut annotations = json!(of_told(told));
         if serves_clients {
             annotations[LEAVING_SINCE] = Value::Null;
         }
-        // Clients that were sent elsewhere stay there.
-        let role = if is_leaving && !serves_clients { LEAVING } else { role(serves_clients) };
-        let metadata = json!({"annotations": annotations, "labels": {ROLE: role}});
+        let metadata = json!({"annotations": annotations, "labels": {ROLE: self.role(ordinal, serves_clients)}});
         self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
+    }
+
+    fn role(&self, ordinal: u32, serves_clients: bool) -> &'static str {
+        let is_learner = self.world.observed.member(ordinal).is_some_and(|member| member.learner);
+        role(is_learner, serves_clients)
     }
 
     async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: &str, why: &str) -> Result<(), Error> {

@@ -14,6 +14,9 @@ use super::outdated::resources_in_words;
 use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
 use crate::objects::merge_patch;
 
+/// How the API server answers what it will not do either when it is asked again.
+const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
+
 impl Actor<'_> {
     pub(super) async fn drain_pod(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
@@ -61,7 +64,7 @@ impl Actor<'_> {
         let resized = self.api::<Pod>().patch_subresource("resize", &name, &PatchParams::default(), &patch).await;
         match resized {
             Ok(_) => {}
-            Err(kube::Error::Api(refusal)) if (400..500).contains(&refusal.code) && refusal.code != 409 => {
+            Err(kube::Error::Api(refusal)) if REFUSALS.contains(&refusal.code) => {
                 let note = json!({"metadata": {"annotations": {RESIZE_REFUSED: resources_in_words(self.cluster)}}});
                 self.patch::<Pod>(&name, note).await?;
                 let note = format!("The pod {name} can't be resized while it runs: {}", refusal.message);
@@ -74,7 +77,8 @@ impl Actor<'_> {
             (template.resources, template.metadata) = (wanted.resources, wanted.metadata);
         })
         .await?;
-        self.tell("PodResized", &name, format!("Gave the pod {name} its new resources while it runs")).await
+        self.tell("PodResized", &name, format!("Asked Kubernetes to give the pod {name} its new resources as it runs"))
+            .await
     }
 
     pub(super) async fn grow_claim(&self, ordinal: u32) -> Result<(), Error> {
@@ -88,6 +92,7 @@ impl Actor<'_> {
     }
 
     pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
+        let known = self.cluster.status.as_ref().and_then(|status| status.target_version.clone());
         self.record(|status| {
             status.target_version = Some(version.to_owned());
             // An earlier version writes into the logs again.
@@ -95,6 +100,10 @@ impl Actor<'_> {
             status.oldest_log_version = oldest.map(|oldest| older(oldest, version));
         })
         .await?;
+        // Nothing is new about a cluster of which it was only never noted.
+        if known.is_none() && self.world.observed.outdated.is_empty() {
+            return Ok(());
+        }
         let note = format!("The members are brought to etcd {version}");
         self.tell("VersionAccepted", &self.cluster.name_any(), note).await
     }
@@ -115,7 +124,7 @@ impl Actor<'_> {
     pub(super) async fn cancel_downgrade(&self) -> Result<(), Error> {
         let cancelled = self.client_of_a_voter()?.cancel_downgrade().await;
         cancelled.map_err(|error| etcd_error("cancelling the downgrade".to_owned(), error))?;
-        let note = "Told etcd that it is not being downgraded".to_owned();
+        let note = "Told etcd that it is not being downgraded for now".to_owned();
         self.tell("DowngradeCancelled", &self.cluster.name_any(), note).await
     }
 

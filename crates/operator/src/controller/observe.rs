@@ -10,7 +10,7 @@ use etcd_operator_core::observed::{
     AlarmKind, Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
     Replacement, Versions,
 };
-use etcd_operator_core::rolling::updated;
+use etcd_operator_core::rolling::{needs_a_turn, updated};
 use etcd_operator_core::volumes::misfit_of;
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
@@ -106,15 +106,15 @@ pub async fn observe(
         Comparing::Now => context.comparisons.differing_now(key, &voters).await,
         Comparing::WhenDue => context.comparisons.differing(key, &voters, cluster.spec.compare_every(), accused).await,
     };
-    observed.has_turn = has_turn(&observed, context);
     context.vigils.keep(&mut observed);
+    observed.has_turn = has_turn(&observed, context);
     World { observed, endpoints, seen }
 }
 
 /// Whether this cluster is among those that may restart members, if it has to.
 fn has_turn(observed: &Observed, context: &Context) -> bool {
     let (namespace, cluster) = (&observed.place.namespace, &observed.place.cluster);
-    if observed.outdated.is_empty() {
+    if !needs_a_turn(observed) {
         context.rolls.give_back(namespace, cluster);
         return true;
     }
@@ -136,14 +136,14 @@ async fn see_versions(cluster: &EtcdCluster, seen: &Seen, endpoints: &Endpoints,
         None => cluster_version(endpoints, &asked.answers).await,
     };
     // What is noted on volumes is all that is left of a cluster that was deleted.
-    let noted = || {
-        let noted = seen.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
-        noted.filter_map(|version| Version::parse(version).ok()).max().map(|version| version.to_string())
-    };
+    let noted = seen.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
+    let noted = noted.filter_map(|version| Version::parse(version).ok()).max();
+    let of_data = || noted.as_ref().map(|version| format!("{}.{}.0", version.major, version.minor));
     Versions {
         wanted: cluster.spec.version.clone(),
         accepted: status.target_version,
-        cluster: said.or(status.cluster_version).or_else(noted),
+        cluster: said.or(status.cluster_version).or_else(of_data),
+        noted: noted.as_ref().map(Version::to_string),
         oldest_log: status.oldest_log_version,
         downgrade: asked.statuses.values().find_map(|status| status.downgrade_target.clone()),
         flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
@@ -279,7 +279,11 @@ fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster,
         size: capacity.map(|size| size.0.clone()),
         too_small: should_grow(cluster, claim),
         cannot_grow: None,
-        misfit: claim.spec.as_ref().zip(template).and_then(|(spec, template)| misfit_of(spec, template)),
+        misfit: claim
+            .spec
+            .as_ref()
+            .zip(template)
+            .and_then(|(spec, template)| misfit_of(spec, template, cluster.spec.storage.migrate)),
         node: node.map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
     }
 }

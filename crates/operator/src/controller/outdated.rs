@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::seen::Seen;
-use crate::objects::annotations::RESIZE_REFUSED;
+use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
 
 /// What differs, by the ordinals of the members for which something does.
 pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, Change> {
@@ -31,9 +31,9 @@ fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> 
     Made {
         spec: &peer.spec,
         restart: peer.annotations().get(RESTART).map(String::as_str),
-        image: pod.and_then(image_of),
+        image: pod.and_then(|pod| pod.annotations().get(IMAGE)).map(String::as_str),
         refuses_resize: refused.is_some_and(|refused| *refused == resources_in_words(cluster)),
-        is_short: pod.is_some_and(is_short),
+        is_short: pod.is_some_and(|pod| is_short(pod, peer)),
     }
 }
 
@@ -43,13 +43,14 @@ pub fn resources_in_words(cluster: &EtcdCluster) -> String {
     serde_json::to_string(&resources.unwrap_or_default()).unwrap_or_default()
 }
 
-fn image_of(pod: &Pod) -> Option<&str> {
-    let containers = &pod.spec.as_ref()?.containers;
-    containers.iter().find(|container| container.name == "etcd")?.image.as_deref()
-}
-
-/// Whether a pod was promised resources that its node will never have.
-fn is_short(pod: &Pod) -> bool {
+/// Whether a pod was promised resources that its node will never have. What somebody else promised it is not looked at.
+fn is_short(pod: &Pod, peer: &EtcdPeer) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|it| it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible"))
+    let infeasible =
+        conditions.into_iter().any(|it| it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible"));
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let promised =
+        containers.into_iter().find(|container| container.name == "etcd").and_then(|it| it.resources.as_ref());
+    let made = peer.spec.pod_template().resources.unwrap_or_default();
+    infeasible && promised.is_some_and(|promised| promised.limits == made.limits || promised.requests == made.requests)
 }

@@ -168,7 +168,9 @@ async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
     let Some(waiting) = &plan.waiting else { return };
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    let said = conditions.into_iter().any(|condition| condition.reason == waiting.reason);
+    // What a person has to do something about is told again if it is something else.
+    let is_same = |message: &str| !waiting.is_trouble() || message == waiting.message;
+    let said = conditions.into_iter().any(|it| it.reason == waiting.reason && is_same(&it.message));
     if !said {
         context.events.waiting(cluster, waiting).await;
     }
@@ -177,7 +179,9 @@ async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
 async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
     context.metrics.record_members(&world.observed);
     let failed = |error| Error::WriteStatus(Box::new(error));
-    report::write_versions(&context.client, world).await.map_err(failed)?;
+    for (name, version) in report::write_versions(&context.client, world).await.map_err(failed)? {
+        context.events.done(cluster, "MemberRunning", &name, format!("{name} runs etcd {version}")).await;
+    }
     let reported = cluster.status.clone().unwrap_or_default();
     let now = Time(jiff::Timestamp::now());
     let status = status_to_report(&world.observed, plan, &reported, cluster.metadata.generation, &now);
@@ -189,6 +193,11 @@ async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Con
         let news = now.filter(|now| now.status == "False" && before.is_some_and(|before| before.reason != now.reason));
         if let Some(trouble) = news {
             context.events.unavailable(cluster, &trouble).await;
+        }
+        let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
+        if is_done(&status) && !is_done(&reported) {
+            let note = format!("All {} members are as the spec asks for", cluster.spec.replicas);
+            context.events.done(cluster, "AsAskedFor", &cluster.name_any(), note).await;
         }
     }
     Ok(())

@@ -34,19 +34,28 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
     }
 }
 
-/// Writes into each EtcdPeer which version of etcd its member runs.
-pub async fn write_versions(client: &Client, world: &World) -> kube::Result<()> {
+/// Writes into each EtcdPeer which version of etcd its member runs. Returns the members and versions that are news.
+pub async fn write_versions(client: &Client, world: &World) -> kube::Result<Vec<(String, String)>> {
+    let mut news = Vec::new();
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.place.namespace);
     for (ordinal, answer) in &world.observed.answers {
         let (Ok(answer), Some(peer)) = (answer, world.seen.peers.get(ordinal)) else { continue };
+        // The pod of an earlier EtcdPeer may still answer.
+        let owners = world.seen.pods.get(ordinal).map(|pod| pod.owner_references().to_vec()).unwrap_or_default();
+        if !owners.iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref()) {
+            continue;
+        }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
         if known != Some(&answer.version) {
             let patch = Patch::Merge(json!({"status": {"serverVersion": answer.version}}));
             match peers.patch_status(&peer.name_any(), &PatchParams::default(), &patch).await {
                 Err(kube::Error::Api(gone)) if gone.code == 404 => {}
-                written => drop(written?),
+                written => {
+                    written?;
+                    news.push((peer.name_any(), answer.version.clone()));
+                }
             }
         }
     }
-    Ok(())
+    Ok(news)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After how long without getting on a cluster gives its turn to others: what halts one must not hold up all.
+/// After how long without getting on a cluster is not counted any more: what halts some must not hold up all.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// By namespace and name of the cluster: how many of its members were as asked for, and since when that has been so.
@@ -27,15 +27,15 @@ impl Rolls {
         let mut turns = self.turns();
         let key = (namespace.to_owned(), cluster.to_owned());
         let now = Instant::now();
-        turns.retain(|_, (_, since)| now.duration_since(*since) < PATIENCE);
-        if turns.contains_key(&key) || turns.len() < self.most || updated > 0 {
-            let turn = turns.entry(key).or_insert((updated, now));
-            if turn.0 != updated {
-                *turn = (updated, now);
-            }
-            return true;
+        let getting_on = turns.values().filter(|(_, since)| now.duration_since(*since) < PATIENCE).count();
+        if !turns.contains_key(&key) && getting_on >= self.most && updated == 0 {
+            return false;
         }
-        false
+        let turn = turns.entry(key).or_insert((updated, now));
+        if turn.0 != updated {
+            *turn = (updated, now);
+        }
+        true
     }
 
     /// Nothing is to be changed in a cluster any more.

@@ -16,9 +16,11 @@ pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
 pub const DATA: &str = "etcd.improbable.io/data";
 /// On pods: since when clients are sent elsewhere, because the pod is going to be restarted.
 pub const LEAVING_SINCE: &str = "etcd.improbable.io/leaving-since";
+/// On pods: the image of etcd that was asked for. What runs may be another name of it.
+pub const IMAGE: &str = "etcd.improbable.io/image";
 /// On pods: the resources that Kubernetes refused to give them while they run.
 pub const RESIZE_REFUSED: &str = "etcd.improbable.io/resize-refused";
-/// On claims: the version of etcd whose minor can read the data, and no earlier one.
+/// On claims: the version of etcd whose minor can read the data, and no earlier one; with the patch that wrote it.
 pub const DATA_VERSION: &str = "etcd.improbable.io/data-version";
 /// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node goes.
 pub const EVICTABLE_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
@@ -31,8 +33,13 @@ pub const VOTER: &str = "voter";
 pub const LEARNER: &str = "learner";
 pub const LEAVING: &str = "leaving";
 
-pub fn role(serves_clients: bool) -> &'static str {
-    if serves_clients { VOTER } else { LEARNER }
+/// The role of a member's pod. A voter that clients are not sent to is leaving, or has not arrived yet.
+pub fn role(is_learner: bool, serves_clients: bool) -> &'static str {
+    match (is_learner, serves_clients) {
+        (_, true) => VOTER,
+        (true, false) => LEARNER,
+        (false, false) => LEAVING,
+    }
 }
 
 pub fn of_identity(identity: Option<Identity>) -> BTreeMap<&'static str, String> {

@@ -35,16 +35,17 @@ const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
 const METRICS_PORT: u16 = 2381;
 
-pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, settings: &Settings) -> Value {
+pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &str, settings: &Settings) -> Value {
     let name = place.member_name(ordinal);
     let spec = &peer.spec;
     let template = spec.pod_template.clone().unwrap_or_default();
     let mut labels = template.labels();
     labels.extend(member_labels(&place.cluster, &name));
-    labels.insert(ROLE.to_owned(), annotations::role(start.serves_clients).to_owned());
+    labels.insert(ROLE.to_owned(), role.to_owned());
     let mut notes: BTreeMap<String, String> = template.annotations();
     // The copy of the gate is no data: it must not keep a node from being taken away.
     notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
+    notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
     notes.extend(annotations::of_told(start.told).into_iter().map(|(name, value)| (name.to_owned(), value)));
     json!({
         "apiVersion": "v1",
@@ -239,7 +240,7 @@ mod tests {
             serves_clients: true,
         };
         let settings = Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None };
-        pod(&peer, &place, 0, &start, &settings)
+        pod(&peer, &place, 0, &start, annotations::VOTER, &settings)
     }
 
     fn mounted(container: &Value, volume: &str) -> Value {

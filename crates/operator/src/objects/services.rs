@@ -7,7 +7,7 @@ use etcd_operator_core::quorum::quorum;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::annotations::{ROLE, VOTER};
+use super::annotations::{LEAVING, ROLE, VOTER};
 use super::{cluster_labels, owned_by_cluster};
 
 /// The headless Service, which gives each member its DNS name, ready or not: members must find each other to become
@@ -54,8 +54,12 @@ pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> Value {
         "metadata": metadata(cluster, &name),
         "spec": {
             "minAvailable": quorum(voters),
-            // Voters only: a learner that is ready doesn't make up for one that is not.
-            "selector": {"matchLabels": voter_labels(&name)},
+            // Voters only, also those that clients are not sent to: a learner that is ready doesn't make up for one that is
+            // not.
+            "selector": {
+                "matchLabels": cluster_labels(&name),
+                "matchExpressions": [{"key": ROLE, "operator": "In", "values": [VOTER, LEAVING]}],
+            },
         },
     })
 }

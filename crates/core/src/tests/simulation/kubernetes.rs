@@ -243,8 +243,10 @@ impl World {
                 "c-{ordinal} starts as {version} and skips a minor version: the others are at 3.{agreed}"
             ));
         }
+        let is_member =
+            |it: &&Process| self.etcd.as_ref().is_some_and(|etcd| etcd.member(it.identity.member_id).is_some());
         let is_too_old = |it: &&Process| minor_of(&it.version) < minor && ["3.5.20", "3.6.10"].contains(&&*it.version);
-        match self.processes.iter().find(is_too_old) {
+        match self.processes.iter().filter(is_member).find(is_too_old) {
             Some(old) => {
                 Err(format!("c-{ordinal} starts as {version} beside {}, which is too old for that", old.version))
             }

@@ -369,7 +369,8 @@ fn replace_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, B
         if voters > 1 && etcd.leader == Some(member.id) {
             return Err(format!("c-{ordinal} is restarted while it leads"));
         }
-        if world.storage == Storage::Ephemeral {
+        let is_doomed = world.api.claims.get(&ordinal).is_some_and(|claim| claim.claim.deleting);
+        if world.storage == Storage::Ephemeral || is_doomed {
             return Err(format!("c-{ordinal} is restarted, and its data goes with its pod"));
         }
     }

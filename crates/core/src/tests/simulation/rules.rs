@@ -31,28 +31,64 @@ pub fn check(world: &World) -> Result<(), Broken> {
 }
 
 /// The faults stop: every machine is repaired, and the user lets the operator work. What is lost stays lost, and what
-/// hangs goes on hanging.
+/// hangs goes on hanging. When all is well, the user may ask for the next version or the one before.
 pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     world.note(|| "all machines are repaired".to_owned());
     for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
         (machine.on, machine.connected, node.fenced) = (true, true, false);
     }
+    // What is kept in the only pod can't be changed without losing it.
+    let is_doomed = world.api.claims.values().any(|claim| claim.claim.deleting);
+    if world.storage == Storage::Ephemeral || is_doomed {
+        world.api.cluster.replicas = world.api.cluster.replicas.max(2);
+    }
     world.api.cluster.paused = false;
-    // The user asks for what is possible: the version that the members agree on or have data of, whatever some of them run.
+    ask_for(world, version_of(possible_minor(world)));
+    operator.crash(world);
+    let came_to_rest = come_to_rest(world, operator)?;
+    if came_to_rest && world.random.percent(40) {
+        let next = next_version(world);
+        ask_for(world, next);
+        return if come_to_rest(world, operator)? {
+            Ok(())
+        } else {
+            Err("it never gets to the next version".to_owned())
+        };
+    }
+    Ok(())
+}
+
+fn ask_for(world: &mut World, version: &'static str) {
+    world.api.cluster.wanted = version;
+    world.api.cluster.version += 1;
+    world.note(|| format!("the user asks for {version}"));
+}
+
+/// What is possible whatever happened: the version that the members agree on or have data of, whatever some of them run.
+fn possible_minor(world: &World) -> u64 {
     let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
     let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
     let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted));
     let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
-    let minor = agreed.or(made).unwrap_or(minor_of(world.api.cluster.wanted));
-    world.api.cluster.wanted = version_of(minor);
-    // What is kept in the only pod can't be changed without losing it.
-    if world.storage == Storage::Ephemeral {
-        world.api.cluster.replicas = world.api.cluster.replicas.max(2);
+    agreed.or(made).unwrap_or(minor_of(world.api.cluster.wanted))
+}
+
+/// The next minor version, or the one before.
+fn next_version(world: &mut World) -> &'static str {
+    let minor = minor_of(world.api.cluster.wanted);
+    // What is kept in pods is passed on by the others, and what 3.5 wrote with it; and it can't go back at all.
+    let is_bound = world.storage == Storage::Ephemeral;
+    match minor {
+        5 => version_of(6),
+        6 if is_bound => "3.6.12",
+        6 => version_of(world.random.one_of(&[5, 7])),
+        _ if is_bound => "3.7.3",
+        _ => version_of(6),
     }
-    world.api.cluster.version += 1;
-    let wanted = world.api.cluster.wanted;
-    world.note(|| format!("the user asks for {wanted}"));
-    operator.crash(world);
+}
+
+/// Whether everything becomes what was asked for. If not, so much data is lost that it can't.
+fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
     for _ in 0..LOOKS {
         world.settle()?;
         check(world)?;
@@ -64,7 +100,7 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
         if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
             // It looks once more, and has nothing to do but to tell.
             operator.reconcile(world)?;
-            return check_as_asked_for(world);
+            return check_as_asked_for(world).map(|()| true);
         }
         operator.reconcile(world)?;
         check(world)?;
@@ -75,7 +111,7 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
             _ => 300,
         };
     }
-    check_lost_for_good(world, &operator.plan(world))
+    check_lost_for_good(world, &operator.plan(world)).map(|()| false)
 }
 
 fn check_as_asked_for(world: &World) -> Result<(), Broken> {
@@ -114,6 +150,9 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     let updated = world.api.cluster.status.updated_replicas;
     if u32::try_from(updated) != Ok(world.api.cluster.replicas) {
         return Err(format!("at rest, and the status says that {updated} members are as asked for"));
+    }
+    if world.api.pods.values().any(|pod| !pod.start.serves_clients) {
+        return Err("at rest, and clients are kept from somebody".to_owned());
     }
     let available = condition(world, "Available");
     if available != ("True".to_owned(), "QuorumAnswers".to_owned()) {

@@ -266,10 +266,11 @@ impl World {
                 wanted: cluster.wanted.to_owned(),
                 accepted: cluster.accepted.clone(),
                 oldest_log: cluster.oldest_log.clone(),
-                cluster: self
-                    .cluster_version()
-                    .or_else(|| cluster.status.cluster_version.clone())
-                    .or_else(|| seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max()),
+                noted: seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max(),
+                cluster: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(|| {
+                    let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
+                    noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
+                }),
                 downgrade: self
                     .etcd
                     .as_ref()
@@ -330,7 +331,12 @@ impl World {
             leader: quorum.and_then(|etcd| etcd.leader),
             learner,
             version: process.version.clone(),
-            storage_version: self.disks[process.disk].data.map(|data| format!("3.{}.0", data.minor)),
+            // A process whose disk was emptied under it does not know.
+            storage_version: self.disks[process.disk]
+                .data
+                .map(|data| data.minor)
+                .or_else(|| etcd?.minor)
+                .map(|minor| format!("3.{minor}.0")),
             db_size: 0,
             db_in_use: 0,
             reads: member.is_some() && !learner && quorum.is_some(),
