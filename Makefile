@@ -19,7 +19,7 @@ chaos: ## Let random faults strike a real cluster on the lab for MINUTES=60 (nee
 	@CHAOS_MINUTES=$(or $(MINUTES),10) cargo test --locked -p e2e --test chaos -- --nocapture
 
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
-	@cargo run --quiet --locked -p benches
+	@cargo run --quiet --locked -p benches -- $(ONLY)
 
 lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
 	@cargo run --locked -p lab -- up
