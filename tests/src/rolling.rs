@@ -48,8 +48,8 @@ impl Etcd<'_> {
 
     /// Everything is as asked for, and every member runs this version, as etcd and the operator say.
     pub fn runs(&self, replicas: u32, version: &str) -> Result<(), String> {
-        self.is_whole(replicas)?;
         self.says("Progressing", "False", "AsAskedFor", &[])?;
+        self.is_whole(replicas)?;
         let answers = self.etcdctl(&["endpoint", "status", "-w", "json"])?;
         let answers: Value = serde_json::from_str(&answers).map_err(|error| format!("{error}: {answers}"))?;
         let running = answers.as_array().into_iter().flatten().map(|answer| answer["Status"]["version"].clone());

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use crate::Namespace;
 use crate::etcd::{Etcd, etcdctl};
 
+/// Between two writes: the machine has other things to do as well.
+const REST: Duration = Duration::from_millis(50);
+
 /// A client that writes one key after another and remembers which were acknowledged.
 pub struct Writer {
     stop: Arc<AtomicBool>,
@@ -27,7 +30,11 @@ impl Writer {
         let (stopped, namespace, name) = (stop.clone(), Namespace::borrowed(&namespace.name), cluster.to_owned());
         let work = std::thread::spawn(move || {
             let etcd = Etcd { namespace: &namespace, name };
-            write_while(|_| !stopped.load(Ordering::SeqCst), &etcd)
+            let goes_on = |_| {
+                std::thread::sleep(REST);
+                !stopped.load(Ordering::SeqCst)
+            };
+            write_while(goes_on, &etcd)
         });
         Writer { stop, work }
     }

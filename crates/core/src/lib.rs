@@ -24,6 +24,7 @@ pub mod status;
 mod versions;
 pub mod vigil;
 pub mod volumes;
+mod words;
 
 #[cfg(test)]
 mod tests;

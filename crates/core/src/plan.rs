@@ -263,7 +263,7 @@ impl Waiting {
         .contains(&self.reason)
     }
 
-    /// Whether it needs a person's attention.
+    /// Whether it is worth a warning.
     pub fn is_trouble(&self) -> bool {
         [
             "Refused",
@@ -277,6 +277,21 @@ impl Waiting {
             "NoQuorum",
             "ForeignLearner",
             "NoHeir",
+        ]
+        .contains(&self.reason)
+    }
+
+    /// Whether nothing gets on until somebody changes something.
+    pub fn needs_a_person(&self) -> bool {
+        [
+            "Refused",
+            "WrongCluster",
+            "Paused",
+            "ChangeRefused",
+            "RollHalted",
+            "WrongVersion",
+            "VolumesCannotGrow",
+            "VolumesDiffer",
         ]
         .contains(&self.reason)
     }

@@ -12,6 +12,9 @@ use lab::node::Node;
 /// How long the cluster may take until it is whole again.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The versions between which a cluster goes up and down. It begins with the first.
+const VERSIONS: [&str; 2] = ["3.6.16", "3.6.12"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     DeletePod,
@@ -24,9 +27,11 @@ pub enum Fault {
     PowerOff,
     CutNetwork,
     Scale,
+    ChangeVersion,
+    Restart,
 }
 
-const ALL: [Fault; 10] = [
+const ALL: [Fault; 12] = [
     Fault::DeletePod,
     Fault::DeleteLeader,
     Fault::KillContainer,
@@ -37,6 +42,8 @@ const ALL: [Fault; 10] = [
     Fault::PowerOff,
     Fault::CutNetwork,
     Fault::Scale,
+    Fault::ChangeVersion,
+    Fault::Restart,
 ];
 
 impl Fault {
@@ -53,6 +60,8 @@ pub struct Chaos<'a> {
     pub started: Instant,
     /// How many members there should be.
     pub size: u32,
+    /// Which version of etcd they should run.
+    pub version: &'static str,
     pub done: BTreeMap<Fault, u32>,
     lives: BTreeMap<String, Life>,
 }
@@ -67,7 +76,7 @@ struct Life {
 impl<'a> Chaos<'a> {
     pub fn new(etcd: &'a Etcd<'a>, size: u32, seed: u64) -> Self {
         let (random, started) = (Random::new(seed), Instant::now());
-        Chaos { etcd, random, started, size, done: BTreeMap::new(), lives: BTreeMap::new() }
+        Chaos { etcd, random, started, size, version: VERSIONS[0], done: BTreeMap::new(), lives: BTreeMap::new() }
     }
 
     pub fn say(&self, what: &str) {
@@ -158,6 +167,15 @@ impl<'a> Chaos<'a> {
                 self.size = if self.size == 3 { 5 } else { 3 };
                 self.say(&format!("scaled to {}", self.size));
                 self.etcd.scale(self.size);
+            }
+            Fault::ChangeVersion => {
+                self.version = if self.version == VERSIONS[0] { VERSIONS[1] } else { VERSIONS[0] };
+                self.say(&format!("asked for {}", self.version));
+                self.etcd.set_version(self.version);
+            }
+            Fault::Restart => {
+                self.say("asked for a restart of all members");
+                self.etcd.ask_for_a_restart(&format!("{}", self.started.elapsed().as_millis()));
             }
         }
         std::thread::sleep(Duration::from_millis(500 + self.random.below(6000)));

@@ -1,5 +1,5 @@
-//! One cluster under load, and one fault after the other, as chance has it: no acknowledged write may be lost, and in the
-//! end everything must be as asked for.
+//! One cluster under load, and one fault or change after the other, as chance has it: no acknowledged write may be lost,
+//! and in the end everything must be as asked for.
 //!
 //! `CHAOS_MINUTES` says for how long (2 unless set). `CHAOS_SEED` repeats the choices of an earlier run; what they meet
 //! differs from run to run.
@@ -53,5 +53,6 @@ fn no_acknowledged_write_is_lost_whatever_happens() {
     etcd.assert_same_data(chaos.size as usize);
     etcd.assert_voters(chaos.size);
     etcd.assert_objects(chaos.size);
+    etcd.wait_until_runs(chaos.size, chaos.version);
     assert_eq!(etcd.status()["clusterID"], id, "it is still the same cluster");
 }

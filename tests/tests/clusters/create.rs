@@ -36,7 +36,10 @@ fn a_cluster_answers_and_tells_the_truth_about_itself() {
         let peer = namespace.get(&format!("etcdpeer {name}"));
         assert_eq!(peer["status"]["serverVersion"], "3.6.16");
     }
-    assert_eq!(status["clusterVersion"], "3.6.0");
+    // etcd takes some seconds until it has heard of all members which version they are.
+    e2e::eventually("the members agree on a version", std::time::Duration::from_secs(20), || {
+        e2e::is(etcd.status()["clusterVersion"].as_str(), Some("3.6.0"))
+    });
     assert!(status["clusterID"].as_str().is_some_and(|id| !id.is_empty()));
     assert_eq!(etcd.condition("Available")["status"], "True");
     assert_eq!(etcd.condition("Degraded")["status"], "False");

@@ -114,16 +114,3 @@ fn somebody_elses_service_is_left_alone() {
     });
     assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "it is as it was");
 }
-
-/// Until changes are rolled out, the status does not pretend that they were.
-#[test]
-fn a_change_that_is_not_carried_out_is_told() {
-    let namespace = Namespace::create("repair-change");
-    let etcd = Etcd::create(&namespace, &manifest("c", 1));
-    let mut changed = manifest("c", 1);
-    changed["spec"]["etcd"] = serde_json::json!({"snapshotCount": 5000});
-    namespace.apply(&changed.to_string()).unwrap();
-    eventually("the status says so", Duration::from_secs(30), || {
-        is(etcd.condition("Progressing")["reason"].as_str().map(str::to_owned), Some("ChangeNotCarriedOut".to_owned()))
-    });
-}

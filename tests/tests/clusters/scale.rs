@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
 use e2e::writer::Writer;
-use e2e::{Namespace, eventually, finish, kubectl, try_kubectl};
+use e2e::{Namespace, eventually, finish, operator};
 use lab::{api, faults};
 
 #[test]
@@ -96,7 +96,7 @@ fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
         for kill in 0..3 {
             // Different moments each time, spread over the seconds that scaling takes.
             std::thread::sleep(Duration::from_millis(700 + 900 * kill + 250 * round as u64));
-            kill_the_operator();
+            operator::kill();
         }
         etcd.wait_for(size.into());
         etcd.assert_voters(size);
@@ -105,17 +105,4 @@ fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
     println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_objects(3);
-}
-
-/// All its processes die at once. The lease of the dead is removed, so that the next ones needn't wait for its end.
-fn kill_the_operator() {
-    let names = kubectl("--namespace etcd-operator get pods -l app.kubernetes.io/name=etcd-operator -o name");
-    for pod in names.lines().filter_map(|name| name.strip_prefix("pod/")) {
-        // It may not have started again since the last time; then there is nothing to kill.
-        let _ = finish(async {
-            faults::kill_container(&api::client().await.unwrap(), "etcd-operator", pod, "etcd-operator").await
-        });
-        let _ = try_kubectl(&format!("--namespace etcd-operator delete pod {pod} --now --wait=false"));
-    }
-    let _ = try_kubectl("--namespace etcd-operator delete lease etcd-operator");
 }
