@@ -256,6 +256,7 @@ impl Waiting {
             "OldPeerGoing",
             "EarlierLifeGoing",
             "Rolling",
+            "MemberStarting",
             "ClientsLeaving",
             "PreparingDowngrade",
             "PreparingUpgrade",

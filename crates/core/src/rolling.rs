@@ -95,7 +95,7 @@ fn is_as_asked_for(observed: &Observed) -> bool {
 /// The next step towards what the spec asks for, if everybody is well.
 pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
     if is_as_asked_for(observed) {
-        return newcomer(observed, membership).map(|it| wait_for(observed, it)).unwrap_or_default();
+        return newcomer(observed, membership).map(|it| wait_for_newcomer(observed, it)).unwrap_or_default();
     }
     before_any_change(observed)
         .or_else(|| change_in_place(observed, membership))
@@ -125,6 +125,9 @@ pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
 pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
+    if observed.pods.get(&ordinal).is_none_or(|pod| pod.problem.is_none()) {
+        return Vec::new();
+    }
     if is_to_be_remade(observed, ordinal) {
         return vec![Step::RemoveMember { ordinal, member_id, why: reason_for(observed, ordinal) }];
     }
@@ -283,7 +286,7 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
 fn wait_for(observed: &Observed, ill: &Member) -> Plan {
     let name = observed.name_of(ill);
     let pod = ill.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
-    let problem = pod.and_then(|pod| pod.problem.as_ref());
+    let problem = pod.filter(|pod| !pod.deleting).and_then(|pod| pod.problem.as_ref());
     let done = progress(observed);
     let waiting = match problem {
         Some(problem) => {
@@ -303,6 +306,13 @@ pub fn needs_a_turn(observed: &Observed) -> bool {
     !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }
 
+fn wait_for_newcomer(observed: &Observed, newcomer: &Member) -> Plan {
+    let pod = newcomer.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let problem = pod.and_then(|pod| pod.problem.as_ref()).map(|it| format!(": {}", it.message)).unwrap_or_default();
+    let message = format!("{}; {} is starting{problem}", progress(observed), observed.name_of(newcomer));
+    Plan::waiting("MemberStarting", message)
+}
+
 /// How far a change is: how many members are as asked for, and what changed for the others.
 pub fn progress(observed: &Observed) -> String {
     let mut fields: Vec<&String> = observed.outdated.values().flat_map(|change| &change.fields).collect();
@@ -318,7 +328,11 @@ pub fn updated(observed: &Observed) -> usize {
     let members = observed.membership.iter().flat_map(|membership| &membership.members);
     let is_updated = |member: &&Member| {
         let Some(ordinal) = member.ordinal else { return false };
-        observed.is_healthy(member) && !observed.outdated.contains_key(&ordinal) && ordinal < observed.replicas
+        let is_made = observed.peers.contains_key(&ordinal) && !is_stopping(observed, member);
+        let claim = observed.claims.get(&ordinal);
+        let fits = claim.is_none_or(|claim| claim.misfit.is_none() && claim.cannot_grow.is_none());
+        let is_as_made = is_made && fits && !observed.outdated.contains_key(&ordinal);
+        observed.is_healthy(member) && is_as_made && ordinal < observed.replicas
     };
     members.filter(is_updated).count()
 }

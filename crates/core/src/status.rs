@@ -72,7 +72,8 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
         }
         Some(_) => quorum_lost(observed, previous, now).unwrap_or_else(|| {
             let reasons = problems(observed).join("; ");
-            Statement::no("Available", "NoQuorum", format!("no quorum of the members answers: {reasons}"))
+            let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
+            Statement::no("Available", "NoQuorum", format!("no quorum of the members answers{reasons}"))
         }),
     }
 }

@@ -66,7 +66,17 @@ pub fn verdict(observed: &Observed) -> Verdict {
     if wanted.minor + 1 == current && current >= FIRST_TO_GO_BACK {
         return may_go_down(observed, &wanted, downgrade);
     }
+    // The members may run the version in between, and etcd has not said so yet.
+    let accepted = observed.versions.accepted.as_deref().and_then(parse).map(|version| version.minor);
+    if accepted.is_some_and(|accepted| accepted > current && accepted + 1 == wanted.minor) {
+        return Verdict::Wait(not_agreed(&wanted));
+    }
     Verdict::Refused(too_far(&wanted, current))
+}
+
+fn not_agreed(wanted: &Version) -> Waiting {
+    let message = format!("etcd has not said yet that its members agree on {}.{}", wanted.major, wanted.minor - 1);
+    Waiting::new("PreparingUpgrade", message)
 }
 
 fn too_far(wanted: &Version, current: u64) -> String {
@@ -96,7 +106,7 @@ fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
         return Verdict::Possible;
     };
     let is_accepted = observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str());
-    let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed, wanted));
+    let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed));
     if wanted.minor == current || may_be_next {
         return Verdict::Possible;
     }
@@ -107,12 +117,12 @@ fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
     ))
 }
 
-/// Whether data of which only the volumes tell can be read by the next version: what is noted on them may be what was true a
-/// moment before the last thing that happened to them.
-fn may_follow_what_is_noted(observed: &Observed, wanted: &Version) -> bool {
+/// Whether data of which only the volumes tell may be the next version's: what is noted on them may be what was true a moment
+/// before the last thing that happened to them. If it is not, etcd does not start, and that can be set back.
+fn may_follow_what_is_noted(observed: &Observed) -> bool {
     let noted = observed.versions.noted.as_deref().and_then(parse).filter(|_| observed.peers.is_empty());
     // Without a patch it was written by a later minor, which had been reached from there.
-    noted.is_some_and(|noted| (noted.patch == 0 || is_new_enough(&noted)) && wanted.minor != FORGETS_OLD_LOGS)
+    noted.is_some_and(|noted| noted.patch == 0 || is_new_enough(&noted))
 }
 
 /// Whether the next minor version can be reached from this one.
@@ -139,8 +149,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
     // All of them may run it already, and etcd has not said so yet.
     let agreed = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor);
     if agreed != Some(wanted.minor - 1) {
-        let message = format!("etcd has not said yet that its members agree on {}.{}", wanted.major, wanted.minor - 1);
-        return Verdict::Wait(Waiting::new("PreparingUpgrade", message));
+        return Verdict::Wait(not_agreed(wanted));
     }
     let begin = clean_logs(observed, wanted).unwrap_or(Verdict::Possible);
     if_all_are_healthy(observed, "upgraded", begin)
@@ -163,22 +172,25 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
                 .to_owned(),
         ));
     }
-    let before = format!("{}.{}.0", wanted.major, READS_OLD_LOGS - 1);
-    if observed.versions.downgrade.is_none() {
-        return Some(Verdict::Prepare(Step::EnableDowngrade(before)));
-    }
-    let has_snapshot = |answer: &Answer| {
-        let storage = answer.storage_version.as_deref().and_then(parse);
-        storage.is_some_and(|storage| storage.minor < READS_OLD_LOGS)
-    };
+    // Only who has data of the later version shows by going back that it has written a snapshot.
     let members = observed.membership.iter().flat_map(|membership| &membership.members);
-    let all_have = members.map(|member| observed.answer_of(member)).all(|answer| answer.is_some_and(has_snapshot));
-    if all_have {
-        return Some(Verdict::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))));
+    let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse).map(|version| version.minor);
+    let storage: Vec<Option<u64>> = members.map(|member| observed.answer_of(member).and_then(storage)).collect();
+    let all_have = |minor: u64| storage.iter().all(|storage| *storage == Some(minor));
+    let before = READS_OLD_LOGS - 1;
+    match observed.versions.downgrade {
+        None if all_have(READS_OLD_LOGS) => {
+            Some(Verdict::Prepare(Step::EnableDowngrade(format!("{}.{before}.0", wanted.major))))
+        }
+        Some(_) if all_have(before) => {
+            Some(Verdict::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))))
+        }
+        _ => {
+            let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
+                           in their logs";
+            Some(Verdict::Wait(Waiting::new("PreparingUpgrade", message)))
+        }
     }
-    let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left in their \
-                   logs";
-    Some(Verdict::Wait(Waiting::new("PreparingUpgrade", message)))
 }
 
 fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> Verdict {

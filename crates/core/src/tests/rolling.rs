@@ -193,5 +193,5 @@ fn a_member_that_came_last_is_waited_for() {
     observed.fall_silent(0);
     observed.peers.get_mut(&0).unwrap().proven = false;
     let plan = plan(&observed);
-    assert_eq!(plan.waiting.unwrap().message, "2 of 3 members are as asked for; waiting until c-0 is healthy");
+    assert_eq!(plan.waiting.unwrap().message, "2 of 3 members are as asked for; c-0 is starting");
 }

@@ -195,9 +195,9 @@ fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
 fn what_3_5_left_in_the_logs_is_dropped_before_3_7() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.versions.oldest_log = Some("3.5.35".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())], "3.6 writes snapshots then");
     observed.versions.downgrade = Some("3.5.0".into());
-    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
     observed.versions.cluster = Some("3.5.0".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
@@ -215,6 +215,7 @@ fn what_3_5_left_in_the_logs_is_dropped_before_3_7() {
 fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.versions.oldest_log = None;
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
     assert!(accepts(&asked("3.6.16", "3.7.3")), "founded by 3.6");
 }

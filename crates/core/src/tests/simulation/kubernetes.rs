@@ -179,6 +179,11 @@ impl World {
             return crash("this version does not run");
         }
         self.forget_the_version_of_what_is_lost();
+        // What nobody could know before all was lost shows now. It does no harm.
+        let is_asked = self.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(self));
+        if !is_asked && minor_of(&pod.version) >= 7 && self.disks[disk].data.is_some_and(|data| data.oldest_log < 6) {
+            return crash("its log is not readable");
+        }
         self.check_version(ordinal, &pod.version, disk)?;
         let minor = minor_of(&pod.version);
         let data = match self.disks[disk].data {

@@ -7,6 +7,7 @@
 //! make simulate SEED=4711         one of them, told step by step
 //! ```
 
+mod effects;
 mod etcd;
 mod faults;
 mod kubernetes;

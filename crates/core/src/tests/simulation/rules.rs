@@ -45,15 +45,15 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
     world.api.cluster.paused = false;
     ask_for(world, version_of(possible_minor(world)));
     operator.crash(world);
-    let came_to_rest = come_to_rest(world, operator)?;
-    if came_to_rest && world.random.percent(40) {
+    if !come_to_rest(world, operator)? {
+        return Ok(());
+    }
+    for _ in 0..world.random.below(3) {
         let next = next_version(world);
         ask_for(world, next);
-        return if come_to_rest(world, operator)? {
-            Ok(())
-        } else {
-            Err("it never gets to the next version".to_owned())
-        };
+        if !come_to_rest(world, operator)? {
+            break;
+        }
     }
     Ok(())
 }
