@@ -102,7 +102,8 @@ fn too_far(wanted: &Version, current: u64) -> String {
 
 /// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what was accepted.
 fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
-    let Some(current) = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor) else {
+    let known = observed.versions.cluster.as_ref().or(observed.versions.accepted.as_ref());
+    let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
         return Verdict::Possible;
     };
     let is_accepted = observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str());

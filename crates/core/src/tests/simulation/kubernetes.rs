@@ -179,10 +179,8 @@ impl World {
             return crash("this version does not run");
         }
         self.forget_the_version_of_what_is_lost();
-        // What nobody could know before all was lost shows now. It does no harm.
-        let is_asked = self.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(self));
-        if !is_asked && minor_of(&pod.version) >= 7 && self.disks[disk].data.is_some_and(|data| data.oldest_log < 6) {
-            return crash("its log is not readable");
+        if self.shows_only_now(&pod.version, disk) {
+            return crash("its data or its log is not readable for this version");
         }
         self.check_version(ordinal, &pod.version, disk)?;
         let minor = minor_of(&pod.version);
@@ -218,6 +216,23 @@ impl World {
             unkillable: false,
         });
         Ok(None)
+    }
+
+    /// Whether a version can't read what is on a disk, and nobody could know: etcd could not be asked, or it was not yet known
+    /// that there was one. It does no harm, and neither does one that is too old for the others and has nothing to lose.
+    fn shows_only_now(&self, version: &str, disk: usize) -> bool {
+        let minor = minor_of(version);
+        let Some(data) = self.disks[disk].data else {
+            let agreed = self.etcd.as_ref().and_then(|etcd| etcd.minor);
+            return agreed.is_some_and(|agreed| minor < agreed);
+        };
+        let is_asked = self.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(self));
+        let is_known = self.api.cluster.cluster_id.is_some();
+        let agreed = self.etcd.as_ref().and_then(|etcd| etcd.minor).unwrap_or(minor);
+        let fits = (agreed..=agreed + 1).contains(&minor) && minor >= data.minor;
+        let could_be_known = is_asked && is_known;
+        let starts = fits && (minor < 7 || data.oldest_log >= 6);
+        !could_be_known && !starts
     }
 
     /// A cluster that is founded again with the same token is the same, but nobody remembers anything.

@@ -283,12 +283,10 @@ impl Operator {
 /// Writes the status, unless the EtcdCluster has changed since it was read.
 fn report(world: &mut World, work: &Work) {
     for ordinal in work.observed.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
-        // It is written into the EtcdPeer that was seen; another one of that name knows nothing of it.
-        let same = world
-            .api
-            .peers
-            .get_mut(ordinal)
-            .filter(|peer| Some(&peer.version) == work.seen.peers.get(ordinal).map(|it| &it.version));
+        // What answers may be the pod of an earlier EtcdPeer.
+        let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
+        let template = world.api.templates.get(ordinal).copied().unwrap_or_default();
+        let same = world.api.peers.get_mut(ordinal).filter(|peer| Some((&peer.version, template)) == made_from);
         if let Some(peer) = same {
             peer.proven = true;
         }
