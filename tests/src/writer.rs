@@ -79,8 +79,9 @@ fn key(number: u64) -> String {
 }
 
 impl Written {
-    /// Every write that was acknowledged can be read.
+    /// Every write that was acknowledged can be read. Tells how many there were, and the longest time without one.
     pub fn assert_kept(&self, etcd: &Etcd) {
+        println!("{} writes, the longest pause {:?}", self.acknowledged, self.longest_pause);
         let keys = etcd.etcdctl(&["get", "written/", "--prefix", "--keys-only"]).expect("etcd lists the keys");
         let keys: BTreeSet<&str> = keys.lines().collect();
         assert!(self.acknowledged > 0, "nothing was written at all");

@@ -79,6 +79,13 @@ pub struct Versions {
     pub flags: Vec<String>,
 }
 
+impl Versions {
+    /// Whether what the user asks for was found possible.
+    pub fn is_accepted(&self) -> bool {
+        self.accepted.as_ref() == Some(&self.wanted)
+    }
+}
+
 /// What etcd raises when it can't go on by itself. It stays until somebody disarms it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alarm {

@@ -56,11 +56,7 @@ pub fn is_to_be_remade(observed: &Observed, ordinal: u32) -> bool {
 /// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
 /// may have agreed on another version.
 fn goes_by_the_spec(observed: &Observed) -> bool {
-    is_accepted(observed) && verdict(observed) == Verdict::Possible
-}
-
-fn is_accepted(observed: &Observed) -> bool {
-    observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str())
+    observed.versions.is_accepted() && verdict(observed) == Verdict::Possible
 }
 
 fn restarts(observed: &Observed, ordinal: u32) -> bool {
@@ -70,7 +66,7 @@ fn restarts(observed: &Observed, ordinal: u32) -> bool {
 /// What has to come before any member is changed: nothing if the version that is asked for is possible and accepted.
 fn before_any_change(observed: &Observed) -> Plan {
     match verdict(observed) {
-        Verdict::Possible if is_accepted(observed) => Plan::default(),
+        Verdict::Possible if observed.versions.is_accepted() => Plan::default(),
         // Where a backup before another minor version belongs, once a cluster can have a place for it.
         Verdict::Possible => Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]),
         Verdict::Prepare(step) => Plan::steps(vec![step]),
@@ -82,14 +78,14 @@ fn before_any_change(observed: &Observed) -> Plan {
 /// What has to come before the first member of a new EtcdCluster is made. One that was created again goes on with the data
 /// that it finds, if it asks for a version that can read it.
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
-    let is_unborn = observed.cluster_id.is_none() && !is_accepted(observed);
+    let is_unborn = observed.cluster_id.is_none() && !observed.versions.is_accepted();
     let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_unborn);
     Some(before_any_change(observed)).filter(|plan| is_new && *plan != Plan::default())
 }
 
 /// Whether there is anything to change, or to take back.
 fn is_as_asked_for(observed: &Observed) -> bool {
-    observed.outdated.is_empty() && is_accepted(observed) && observed.versions.downgrade.is_none()
+    observed.outdated.is_empty() && observed.versions.is_accepted() && observed.versions.downgrade.is_none()
 }
 
 /// The next step towards what the spec asks for, if everybody is well.

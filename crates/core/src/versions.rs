@@ -106,7 +106,7 @@ fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
     let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
         return Verdict::Possible;
     };
-    let is_accepted = observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str());
+    let is_accepted = observed.versions.is_accepted();
     let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed));
     if wanted.minor == current || may_be_next {
         return Verdict::Possible;
@@ -236,7 +236,7 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
 /// Before anything moves, everybody must be well. Once it is accepted, who has been changed and does not come up is no
 /// reason to forget that; and who was never well since it was made may be tried with something else.
 fn if_all_are_healthy(observed: &Observed, done: &str, verdict: Verdict) -> Verdict {
-    if observed.versions.accepted.as_deref() == Some(observed.versions.wanted.as_str()) {
+    if observed.versions.is_accepted() {
         return verdict;
     }
     let was_tried = |member: &Member| {

@@ -19,7 +19,6 @@ fn three_to_five_to_three_under_load() {
     etcd.scale(3);
     etcd.wait_for(3);
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_voters(3);
     etcd.assert_objects(3);
@@ -102,7 +101,6 @@ fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
         etcd.assert_voters(size);
     }
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_objects(3);
 }

@@ -27,7 +27,6 @@ fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serv
     println!("it has started again and answers after {:?}", hung.elapsed());
     etcd.wait_until_whole(3);
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     assert!(written.longest_pause < Duration::from_secs(15), "nothing was written for {:?}", written.longest_pause);
     assert_eq!(etcd.members(), members, "it is the same member");

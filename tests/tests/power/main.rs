@@ -87,7 +87,6 @@ fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back()
     etcd.assert_objects(3);
     etcd.assert_same_data(3);
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     assert!(written.longest_pause < Duration::from_secs(20), "nothing was written for {:?}", written.longest_pause);
 }

@@ -11,7 +11,6 @@ use crate::manifest_of;
 
 /// Nothing that was acknowledged is lost, everybody has it, and clients hardly noticed.
 fn assert_unharmed(written: &Written, etcd: &Etcd) {
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(etcd);
     etcd.assert_same_data(3);
     assert!(written.longest_pause < Duration::from_secs(10), "nothing was written for {:?}", written.longest_pause);

@@ -25,7 +25,6 @@ fn ephemeral_members_are_replaced_by_new_ones_under_load() {
     etcd.set_version("3.6.16");
     etcd.wait_until_runs(3, "3.6.16");
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_voters(3);
     etcd.assert_same_data(3);

@@ -20,7 +20,6 @@ fn an_edit_in_the_middle_replaces_the_rest_of_the_change() {
     etcd.set_version("3.7.3");
     etcd.wait_until_runs(3, "3.7.3");
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_same_data(3);
     assert_eq!(etcd.members(), members, "they are the same members");

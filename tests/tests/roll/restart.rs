@@ -46,7 +46,6 @@ fn an_annotation_restarts_all_members_under_load() {
     etcd.ask_for_a_restart("please");
     etcd.wait_until_restarted_all(&before);
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_same_data(3);
     assert_eq!(etcd.members(), members);

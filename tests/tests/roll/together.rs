@@ -46,7 +46,6 @@ fn a_version_and_more_members_together_end_right_under_load() {
     etcd.patch(&json!({"spec": {"version": "3.6.16", "replicas": 5}}));
     etcd.wait_until_runs(5, "3.6.16");
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_voters(5);
     etcd.assert_objects(5);

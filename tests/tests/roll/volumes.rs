@@ -75,7 +75,6 @@ fn volumes_that_cannot_grow_are_told_of_and_left_for_new_ones_if_the_user_says_s
     wait_for_size(&etcd, "100Mi");
     etcd.wait_until_whole(3);
     let written = writer.finish();
-    println!("{} writes, the longest pause {:?}", written.acknowledged, written.longest_pause);
     written.assert_kept(&etcd);
     etcd.assert_voters(3);
     etcd.assert_objects(3);

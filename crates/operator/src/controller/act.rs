@@ -23,7 +23,7 @@ use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_birth, read_identity, role,
 };
 use crate::objects::peer::Recipe;
-use crate::objects::{claim, member_labels, peer, pod};
+use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
 use crate::words::describe;
 
 #[derive(Debug, thiserror::Error)]
@@ -261,8 +261,7 @@ impl<'a> Actor<'a> {
         if found.metadata.deletion_timestamp.is_some() {
             return Err(Error::OutOfDate(format!("the old pod {name} is still stopping")));
         }
-        let owned = found.owner_references().iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref());
-        if !owned {
+        if !is_pod_of(&found, peer) {
             return Err(Error::Impossible(format!("there is a pod {name} already, and it belongs to somebody else")));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 
 use super::seen::Seen;
 use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
+use crate::objects::is_pod_of;
 
 /// What differs, by the ordinals of the members for which something does.
 pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, Change> {
@@ -19,8 +20,7 @@ pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeM
         Wanted { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
     let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
         // The pod of an earlier EtcdPeer may still be stopping.
-        let is_its = |pod: &&Pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref());
-        let pod = seen.pods.get(ordinal).map(Arc::as_ref).filter(is_its);
+        let pod = seen.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
         Some((*ordinal, change_of(&made(cluster, peer, pod), &wanted)?))
     };
     seen.peers.iter().filter_map(change).collect()

@@ -6,6 +6,7 @@ use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
 use super::observe::World;
+use crate::objects::is_pod_of;
 
 pub const FIELD_MANAGER: &str = "etcd-operator";
 
@@ -41,8 +42,7 @@ pub async fn write_versions(client: &Client, world: &World) -> kube::Result<Vec<
     for (ordinal, answer) in &world.observed.answers {
         let (Ok(answer), Some(peer)) = (answer, world.seen.peers.get(ordinal)) else { continue };
         // The pod of an earlier EtcdPeer may still answer.
-        let owners = world.seen.pods.get(ordinal).map(|pod| pod.owner_references().to_vec()).unwrap_or_default();
-        if !owners.iter().any(|owner| Some(&owner.uid) == peer.uid().as_ref()) {
+        if !world.seen.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {
             continue;
         }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());

@@ -12,10 +12,16 @@ use super::seen::Seen;
 
 /// Why volumes that should grow can't, by ordinal. Storage classes are read only when it matters.
 pub async fn obstacles_to_growth(client: &Client, cluster: &EtcdCluster, seen: &Seen) -> BTreeMap<u32, String> {
-    let mut obstacles = BTreeMap::new();
+    let (mut obstacles, mut known) = (BTreeMap::new(), BTreeMap::new());
     for (ordinal, claim) in seen.claims.iter().filter(|(_, claim)| should_grow(cluster, claim)) {
         let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()).unwrap_or_default();
-        if !can_grow(client, class).await {
+        // Members mostly have the same one.
+        let can_grow = match known.get(class) {
+            Some(known) => *known,
+            None => can_grow(client, class).await,
+        };
+        known.insert(class, can_grow);
+        if !can_grow {
             obstacles.insert(*ordinal, format!("its storage class {class} does not allow volumes to grow"));
         }
     }

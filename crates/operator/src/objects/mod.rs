@@ -9,6 +9,7 @@ pub mod services;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{EtcdCluster, EtcdPeer, labels};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
@@ -35,6 +36,11 @@ pub fn owned_by_cluster(cluster: &EtcdCluster) -> Value {
 /// With this a pod is deleted when its EtcdPeer is.
 pub fn owned_by_peer(peer: &EtcdPeer) -> Value {
     json!([owner::<EtcdPeer>(&peer.name_any(), peer.uid())])
+}
+
+/// Whether a pod belongs to this very EtcdPeer, and not to an earlier one of its name.
+pub fn is_pod_of(pod: &Pod, peer: &EtcdPeer) -> bool {
+    pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.metadata.uid.as_ref())
 }
 
 fn owner<K: Resource<DynamicType = ()>>(name: &str, uid: Option<String>) -> Value {
