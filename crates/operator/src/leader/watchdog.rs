@@ -11,8 +11,9 @@ use tracing::error;
 
 use super::GIVE_UP_AFTER;
 
-/// How long to wait for the last words: the log may be blocked, for example because nobody reads the standard output.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long to wait for the last words: the log may be blocked, for example because nobody reads the standard output. Long
+/// enough for a machine that is very busy, and well within the time that is left until another process may lead.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 const STOPPED: u64 = u64::MAX;
 
 pub struct Watchdog {
