@@ -12,6 +12,7 @@ use crate::cluster_status::EtcdClusterStatus;
 use crate::etcd::{self, EtcdOptions};
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
+use crate::restore_from::ClusterBootstrap;
 use crate::storage::{DeletionPolicy, Storage};
 use crate::upgrade::Upgrade;
 use crate::{rules, schema};
@@ -33,6 +34,7 @@ use crate::{rules, schema};
     validation = rules::name_fits_a_service(),
     validation = rules::name_leaves_room_for_ordinals(),
     validation = rules::name_is_no_client_service(),
+    validation = rules::version_is_given(),
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",
@@ -94,10 +96,10 @@ use crate::{rules, schema};
 #[schemars(transform = schema::join_wrapped_lines)]
 #[schemars(transform = schema::leave_required_to_rules)]
 #[x_kube(
-    validation = rules::version_is_given(),
     validation = rules::storage_is_given(),
     validation = rules::migration_has_enough_members(),
-    validation = rules::affinity_is_given_once()
+    validation = rules::affinity_is_given_once(),
+    validation = rules::bootstrap_is_not_made_up_later()
 )]
 pub struct EtcdClusterSpec {
     /// How many members the cluster has. The default is 3, which survives the loss of one member; 5 survives two.
@@ -111,6 +113,8 @@ pub struct EtcdClusterSpec {
     /// leading `v`, for which there is an image. Raise it to upgrade the cluster, one minor version at a time. Lower it
     /// by one minor version to downgrade the cluster where etcd can do that: from 3.7 to 3.6 and from 3.6 to 3.5. A
     /// lower patch version of the same minor version is always fine.
+    // Empty only in the template of an EtcdRestore.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     #[x_kube(validation = rules::version_is_semantic(), validation = rules::version_is_major_three())]
     pub version: String,
@@ -126,6 +130,11 @@ pub struct EtcdClusterSpec {
         validation = rules::volumes_stay()
     )]
     pub storage: Storage,
+
+    /// Optional. How the cluster gets its first data. It can be removed at any time, but neither added nor changed after
+    /// the cluster has been created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap: Option<ClusterBootstrap>,
 
     /// Optional. What happens to the volumes of the members when this EtcdCluster is deleted. `KeepVolumes`, the
     /// default, keeps them: an EtcdCluster that is created again with the same name finds its data. `DeleteVolumes`

@@ -7,15 +7,18 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{EtcdCluster, EtcdPeer};
+use crate::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, EtcdPeer, EtcdRestore};
 
 /// Every CustomResourceDefinition of this API, always in the same order and with the same content.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    let cluster = corrected(EtcdCluster::crd(), |schema| {
-        declare_name(schema);
-        take_null_for_absent(schema);
-    });
-    vec![cluster, corrected(EtcdPeer::crd(), take_null_for_absent)]
+    let crds = [
+        corrected(EtcdBackup::crd(), declare_name),
+        corrected(EtcdBackupSchedule::crd(), declare_name),
+        corrected(EtcdCluster::crd(), declare_name),
+        EtcdPeer::crd(),
+        corrected(corrected(EtcdRestore::crd(), declare_name), forget_changes_of_template),
+    ];
+    crds.map(|crd| corrected(crd, take_null_for_absent)).into()
 }
 
 fn corrected(mut crd: CustomResourceDefinition, correct: impl Fn(&mut JSONSchemaProps)) -> CustomResourceDefinition {
@@ -23,6 +26,20 @@ fn corrected(mut crd: CustomResourceDefinition, correct: impl Fn(&mut JSONSchema
         crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
     schemas.for_each(correct);
     crd
+}
+
+/// Takes the rules about changes out of the template of an EtcdRestore: it cannot be changed at all, which one rule says.
+fn forget_changes_of_template(schema: &mut JSONSchemaProps) {
+    let spec = schema.properties.as_mut().and_then(|properties| properties.get_mut("spec"));
+    let template = spec.and_then(|spec| spec.properties.as_mut()?.get_mut("clusterTemplate"));
+    template.into_iter().for_each(forget_changes);
+}
+
+fn forget_changes(schema: &mut JSONSchemaProps) {
+    if let Some(rules) = &mut schema.x_kubernetes_validations {
+        rules.retain(|rule| !rule.rule.contains("oldSelf"));
+    }
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(forget_changes);
 }
 
 /// Declares `metadata.name` in the schema, without which the API server lets no rule name it as the field at fault.

@@ -44,7 +44,7 @@ impl PullPolicy {
 }
 
 /// The image to run: what a user said about it, and the operator's repository if that says nothing.
-pub(crate) fn name(image: Option<&Image>, version: &str, default_repository: &str) -> String {
+pub fn name(image: Option<&Image>, version: &str, default_repository: &str) -> String {
     let repository = image.and_then(|image| image.repository.as_deref()).unwrap_or(default_repository);
     // A tag cannot have the plus that begins the build part of a version.
     format!("{repository}:v{}", version.replace('+', "-"))

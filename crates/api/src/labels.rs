@@ -15,6 +15,15 @@ pub const CLUSTER_NAME: &str = "etcd.improbable.io/cluster-name";
 /// The name of the EtcdPeer that an object belongs to.
 pub const PEER_NAME: &str = "etcd.improbable.io/peer-name";
 
+/// The name of the EtcdBackup that an object belongs to.
+pub const BACKUP_NAME: &str = "etcd.improbable.io/backup-name";
+
+/// The name of the EtcdBackupSchedule that made an EtcdBackup.
+pub const BACKUP_SCHEDULE_NAME: &str = "etcd.improbable.io/backup-schedule-name";
+
+/// The name of the EtcdRestore that made an EtcdCluster, or that an object belongs to.
+pub const RESTORED_FROM: &str = "etcd.improbable.io/restored-from";
+
 /// An annotation on an EtcdCluster. Setting it to any new value restarts all members, one by one.
 pub const RESTART: &str = "etcd.improbable.io/restart";
 

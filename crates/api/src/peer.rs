@@ -11,6 +11,7 @@ use crate::etcd::{self, EtcdOptions};
 use crate::ids::parse_id;
 use crate::image::{self, Image, PullPolicy};
 use crate::pod_template::PodTemplate;
+use crate::restore_from::RestoreFrom;
 use crate::storage::Storage;
 use crate::{rules, schema};
 
@@ -135,6 +136,10 @@ pub struct Bootstrap {
     /// Whether the member founds a new cluster together with the others (`New`) or joins one that exists already
     /// (`Existing`).
     pub initial_cluster_state: InitialClusterState,
+
+    /// Optional. The backup that the member begins with. Only the first member of a cluster has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<RestoreFrom>,
 }
 
 /// The members of the cluster, as a fixed list.

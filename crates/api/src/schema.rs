@@ -48,6 +48,26 @@ pub fn tidy_quantities(schema: &mut Schema) {
     transform_subschemas(&mut tidy_quantities, schema);
 }
 
+/// Takes out the width of a number, which the API server has no name for if the number cannot be negative.
+pub fn plain_number(schema: &mut Schema) {
+    schema.remove("format");
+}
+
+/// The same for a list of numbers, with their bounds, which a rule has a sentence about.
+pub fn plain_numbers(schema: &mut Schema) {
+    let mut plain = |number: &mut Schema| {
+        for bound in ["format", "minimum", "maximum"] {
+            number.remove(bound);
+        }
+    };
+    transform_subschemas(&mut plain, schema);
+}
+
+/// Takes out the default of a field that has one only because rules check its presence.
+pub fn no_default(schema: &mut Schema) {
+    schema.remove("default");
+}
+
 /// Bounds the text of a duration.
 pub fn bound_duration(schema: &mut Schema) {
     schema.insert("maxLength".into(), MAX_DURATION.into());

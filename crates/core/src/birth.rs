@@ -27,6 +27,9 @@ pub fn stage_of(observed: &Observed) -> Stage {
     if observed.claims.values().any(|claim| claim.deleting) {
         return Stage::ToWait("volume claims of an earlier cluster of this name are still being deleted");
     }
+    if observed.restores && !observed.claims.is_empty() {
+        return Stage::Refused(volumes_in_the_way(observed));
+    }
     let claimed = observed.claims.values().filter_map(|claim| claim.identity);
     let recorded = observed.peers.values().filter(|peer| !peer.deleting).filter_map(|peer| peer.identity);
     let mut earlier: Vec<u64> = claimed.chain(recorded).map(|identity| identity.cluster_id).collect();
@@ -53,7 +56,22 @@ pub fn stage_of(observed: &Observed) -> Stage {
     // Volumes without a known member: an earlier birth was never seen to the end. It is repeated with its own token,
     // so that members which did start are met again instead of founded over.
     let unfinished = observed.claims.values().find_map(|claim| claim.birth.clone());
-    Stage::ToRecord(unfinished.unwrap_or_else(|| Birth { token: observed.uid.clone(), size: observed.replicas }))
+    Stage::ToRecord(unfinished.unwrap_or_else(|| Birth { token: observed.uid.clone(), size: size_at_birth(observed) }))
+}
+
+/// A backup is restored to one member, and the others get its data as every new member does.
+fn size_at_birth(observed: &Observed) -> u32 {
+    if observed.restores { 1 } else { observed.replicas }
+}
+
+/// Nobody can tell whether what is on the volumes or what is in the backup is to be had.
+fn volumes_in_the_way(observed: &Observed) -> String {
+    let names: Vec<String> = observed.claims.keys().map(|ordinal| observed.place.member_name(*ordinal)).collect();
+    format!(
+        "a backup is to be restored, but there are volume claims of this cluster's name already ({}): delete them if the backup \
+         is what you want, or create the cluster without spec.bootstrap.restore to go on with what is on them",
+        names.join(", ")
+    )
 }
 
 /// Whether they hold data, and whose, nobody can tell: a cluster is not founded over them.

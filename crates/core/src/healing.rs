@@ -128,7 +128,9 @@ pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
 pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
+        // To fetch and restore a backup takes as long as it takes.
         could_run
+            && !pod.restoring
             && !pod.deleting
             && !observed.is_reached(**ordinal)
             && observed.now - pod.created >= restart_after(observed)

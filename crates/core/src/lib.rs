@@ -20,6 +20,7 @@ pub mod plan;
 pub mod quorum;
 mod resize;
 pub mod rolling;
+pub mod schedule;
 pub mod status;
 mod versions;
 pub mod vigil;

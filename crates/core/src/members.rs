@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::ailments::{data_loss, members_told};
 use crate::founders;
-use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, Told};
+use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
 use crate::plan::{Start, Step};
 use crate::rolling::{awaits_the_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
 /// How long after it should have stopped a pod is given up.
 const STOPS_WITHIN: i64 = 300;
+/// How long a member that never ran may fail to start before its pod is made anew.
+const STARTS_WITHIN: i64 = 120;
 
 /// Starts all founding members at once, with everything they need.
 pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
@@ -139,6 +141,11 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             let why = "its member has never run, and must start as a new one".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
+        // The same: members may have come and gone since it was made.
+        Some(pod) if !started && fails_to_start(observed, pod) => {
+            let why = "its member does not start, and may know an old list of members".to_owned();
+            steps.push(Step::DeletePod { ordinal, why });
+        }
         Some(pod) if !pod.finished && !is_held_up(observed, ordinal, pod) => {
             if pod.told != Some(told) || pod.serves_clients != serves_clients {
                 steps.push(Step::TellPod { ordinal, told, serves_clients });
@@ -156,6 +163,12 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         steps.extend(record);
     }
     steps
+}
+
+/// Whether a pod has had its time to start and ends every time.
+fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
+    let ends = pod.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::Other);
+    ends && observed.now - pod.created >= STARTS_WITHIN
 }
 
 fn is_of_another(told: Option<Told>, identity: Identity) -> bool {

@@ -18,6 +18,8 @@ pub struct Observed {
     pub replicas: u32,
     /// Whether members keep their data in claims; if not, it goes with their pods.
     pub durable: bool,
+    /// Whether the cluster begins with the data of a backup.
+    pub restores: bool,
     /// Whether the EtcdCluster is being deleted.
     pub deleting: bool,
     /// Where it is written that nothing may be done, if it is.
@@ -34,6 +36,8 @@ pub struct Observed {
     /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<u64>,
     pub versions: Versions,
+    /// What became of the backup that is to be taken before another minor version.
+    pub backup_first: BackupFirst,
     /// What differs between the spec and what members were made from, for those that were made from something else.
     pub outdated: BTreeMap<u32, Change>,
     /// Whether this cluster may restart members now: not all clusters do so at the same time.
@@ -158,6 +162,25 @@ pub struct Node {
     pub fenced: bool,
 }
 
+/// What became of the backup that is to be taken before the cluster is brought to another minor version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BackupFirst {
+    /// None is asked for.
+    #[default]
+    NotAsked,
+    /// It is asked for, and nothing says where to.
+    Nowhere,
+    /// It has not been begun.
+    ToTake,
+    /// The EtcdBackup of this name is being taken.
+    Running(String),
+    Failed {
+        name: String,
+        message: String,
+    },
+    Taken,
+}
+
 /// The pod of a member.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
@@ -175,6 +198,8 @@ pub struct Pod {
     pub deleting_since: Option<i64>,
     /// Whether any of its containers was ever started.
     pub began: bool,
+    /// Whether it is busy with fetching or restoring a backup.
+    pub restoring: bool,
     /// Whether its node finds that it is well.
     pub ready: bool,
     /// The node that it was given to.

@@ -74,6 +74,8 @@ pub enum Step {
     },
     /// Record that members are made with a version from now on.
     AcceptVersion(String),
+    /// Take a backup before another minor version.
+    TakeBackup,
     /// Record that the members' logs hold nothing that an earlier version than this wrote.
     RecordLogVersion(String),
     /// Have etcd make its data readable for an earlier version.
@@ -140,6 +142,7 @@ impl Step {
         matches!(
             self,
             Step::RecordBirth(_)
+                | Step::AcceptVersion(_)
                 | Step::AddLearner { .. }
                 | Step::ReplacePeer { .. }
                 | Step::DeletePod { .. }
@@ -158,6 +161,7 @@ impl Step {
             | Step::RecordClusterId(_)
             | Step::Disarm(_)
             | Step::AcceptVersion(_)
+            | Step::TakeBackup
             | Step::RecordLogVersion(_)
             | Step::EnableDowngrade(_)
             | Step::CancelDowngrade => None,
@@ -260,6 +264,7 @@ impl Waiting {
             "ClientsLeaving",
             "PreparingDowngrade",
             "PreparingUpgrade",
+            "BackingUp",
         ]
         .contains(&self.reason)
     }
@@ -269,6 +274,7 @@ impl Waiting {
         [
             "Refused",
             "ChangeRefused",
+            "BackupFailed",
             "RollHalted",
             "WrongVersion",
             "VolumesCannotGrow",
@@ -289,6 +295,7 @@ impl Waiting {
             "WrongCluster",
             "Paused",
             "ChangeRefused",
+            "BackupFailed",
             "RollHalted",
             "WrongVersion",
             "VolumesCannotGrow",

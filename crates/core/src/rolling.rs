@@ -1,7 +1,7 @@
 //! How members become what the spec asks for: one at a time, the leader last, and each only when all the others are well.
 
 use crate::changes::Way;
-use crate::observed::{Member, Membership, Observed, Peer, Pod};
+use crate::observed::{BackupFirst, Member, Membership, Observed, Peer, Pod};
 use crate::plan::{Model, Plan, Step, Waiting, plan};
 use crate::quorum::quorum;
 use crate::resize::remove_voter;
@@ -67,11 +67,36 @@ fn restarts(observed: &Observed, ordinal: u32) -> bool {
 fn before_any_change(observed: &Observed) -> Plan {
     match verdict(observed) {
         Verdict::Possible if observed.versions.is_accepted() => Plan::default(),
-        // Where a backup before another minor version belongs, once a cluster can have a place for it.
-        Verdict::Possible => Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]),
+        Verdict::Possible => {
+            let accept = || Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]);
+            back_up_first(observed).or_else(accept)
+        }
         Verdict::Prepare(step) => Plan::steps(vec![step]),
         Verdict::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
         Verdict::Refused(why) => Plan::waiting("ChangeRefused", why),
+    }
+}
+
+/// What has to come before another minor version is accepted, from where there may be no way back.
+fn back_up_first(observed: &Observed) -> Plan {
+    match &observed.backup_first {
+        BackupFirst::NotAsked | BackupFirst::Taken => Plan::default(),
+        BackupFirst::ToTake => Plan::steps(vec![Step::TakeBackup]),
+        BackupFirst::Running(name) => {
+            Plan::waiting("BackingUp", format!("the EtcdBackup {name} is taken before the version changes"))
+        }
+        BackupFirst::Failed { name, message } => Plan::waiting(
+            "BackupFailed",
+            format!(
+                "the version is not changed, because the EtcdBackup {name} before it has failed: {message}; delete the \
+                 EtcdBackup to try again, or set spec.upgrade.backupFirst to false to go on without one"
+            ),
+        ),
+        BackupFirst::Nowhere => Plan::waiting(
+            "BackupFailed",
+            "spec.upgrade.backupFirst is true, but no EtcdBackupSchedule says where backups of this cluster go: create one, \
+             or set spec.upgrade.backupFirst to false to go on without a backup",
+        ),
     }
 }
 
@@ -80,7 +105,10 @@ fn before_any_change(observed: &Observed) -> Plan {
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
     let is_unborn = observed.cluster_id.is_none() && !observed.versions.is_accepted();
     let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_unborn);
-    Some(before_any_change(observed)).filter(|plan| is_new && *plan != Plan::default())
+    let plan = before_any_change(observed);
+    // A founding that has begun goes on with the version that it began with.
+    let goes_on = observed.versions.accepted.is_some() && plan.steps.is_empty();
+    Some(plan).filter(|plan| is_new && !goes_on && *plan != Plan::default())
 }
 
 /// Whether there is anything to change, or to take back.

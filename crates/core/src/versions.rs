@@ -4,7 +4,7 @@
 use semver::Version;
 
 use crate::flags::unknown_flags;
-use crate::observed::{Answer, Member, Observed};
+use crate::observed::{Answer, Member, Observed, Pod};
 use crate::plan::{Step, Waiting};
 
 /// The first patch of a minor version from which the next minor can be reached: from earlier ones, members that were
@@ -40,9 +40,8 @@ pub fn verdict(observed: &Observed) -> Verdict {
             unknown.join(", ")
         ));
     }
-    // Nobody has any data yet that an older or newer version could not read.
     if observed.cluster_id.is_none() {
-        return Verdict::Possible;
+        return verdict_before_birth(observed, &wanted);
     }
     if observed.membership.is_none() {
         return verdict_without_a_quorum(observed, &wanted);
@@ -72,6 +71,26 @@ pub fn verdict(observed: &Observed) -> Verdict {
         return Verdict::Wait(not_agreed(&wanted));
     }
     Verdict::Refused(too_far(&wanted, current))
+}
+
+/// Founders that may have begun already have data of the version that they were made with, though nobody has heard of them.
+fn verdict_before_birth(observed: &Observed, wanted: &Version) -> Verdict {
+    let accepted = observed.versions.accepted.as_deref().and_then(parse);
+    match accepted.filter(|accepted| accepted.minor != wanted.minor) {
+        Some(accepted) if may_have_begun(observed) => Verdict::Refused(format!(
+            "the cluster is just being founded with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
+             delete the cluster and its volume claims and create it anew",
+            accepted.major, accepted.minor
+        )),
+        _ => Verdict::Possible,
+    }
+}
+
+/// Whether any founder may have written data: not if something keeps all of them from running.
+fn may_have_begun(observed: &Observed) -> bool {
+    let is_kept_from_running = |pod: &Pod| pod.problem.is_some();
+    let mut founders = observed.claims.keys().chain(observed.pods.keys());
+    founders.any(|ordinal| !observed.pods.get(ordinal).is_some_and(is_kept_from_running))
 }
 
 fn not_agreed(wanted: &Version) -> Waiting {

@@ -28,6 +28,7 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
         Step::GrowClaim { ordinal } => {
             ("GrowingVolume", format!("the volume of {} is being made larger", name(ordinal)))
         }
+        Step::TakeBackup => ("BackingUp", "a backup is taken before the version changes".to_owned()),
         Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
         Step::EnableDowngrade(version) => {
             ("TellingEtcd", format!("etcd is told to make its data readable for {version}"))

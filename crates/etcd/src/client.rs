@@ -9,16 +9,17 @@ use std::time::Duration;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response};
+use tonic::{Request, Response, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::error::{Cause, Error, cause_of, whole_story};
 use crate::messages::{
     AlarmRequest, DefragmentRequest, Done, DowngradeRequest, HashKvRequest, HashKvResponse, MemberAddRequest,
-    MemberAddResponse, MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, StatusRequest,
-    StatusResponse,
+    MemberAddResponse, MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, RangeResponse,
+    SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
-use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status};
+use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status, unsigned};
+use crate::snapshot::{self, SnapshotStream};
 use crate::version;
 
 // The methods that are called in more than one place.
@@ -44,10 +45,18 @@ impl MemberClient {
             doing: "reading the address".into(),
             cause: Cause::Other(whole_story(&e)),
         })?;
-        // A connection reconnects by itself, in a task of its own that the deadline of a call does not end, so dialling
-        // needs a limit too. It is longer than the deadline, so that it is always the deadline that a call runs into.
-        let endpoint = endpoint.connect_timeout(deadline * 2);
-        Ok(Self { url: url.into(), endpoint, deadline, connection: None })
+        Ok(Self { url: url.into(), endpoint: limited(endpoint, deadline), deadline, connection: None })
+    }
+
+    /// Another client of the same member, over the same connection if there is one: behind an address that stands for
+    /// several members another connection might lead to another of them.
+    pub fn with_deadline(&self, deadline: Duration) -> Self {
+        Self {
+            url: self.url.clone(),
+            endpoint: limited(self.endpoint.clone(), deadline),
+            deadline,
+            connection: self.connection.clone(),
+        }
     }
 
     /// What the member says of itself. Learners answer this too, and it needs no quorum.
@@ -91,7 +100,8 @@ impl MemberClient {
     async fn has_revision(&mut self, revision: u64) -> Result<bool, Error> {
         let doing = || format!("reading revision {revision}");
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
-        let request = RangeRequest { key: b"health".to_vec(), revision, serializable: true, count_only: true };
+        let key = b"health".to_vec();
+        let request = RangeRequest { key, revision, serializable: true, count_only: true, ..RangeRequest::default() };
         match self.call(doing, RANGE, request).await {
             Ok(Done {}) => Ok(true),
             Err(error) if matches!(error.cause, Cause::Compacted) => Ok(false),
@@ -135,6 +145,35 @@ impl MemberClient {
         let request = HashKvRequest { revision: i64::try_from(revision).unwrap_or(i64::MAX) };
         let answer: HashKvResponse = self.call(doing, "/etcdserverpb.Maintenance/HashKV", request).await?;
         Ok(answer.into())
+    }
+
+    /// How many keys this member had at that revision; 0 stands for its newest one. Learners answer this too, and it needs
+    /// no quorum.
+    pub async fn count_keys(&mut self, revision: u64) -> Result<u64, Error> {
+        let doing = || format!("counting the keys at revision {revision}");
+        let (key, range_end) = (vec![0], vec![0]);
+        let revision = i64::try_from(revision).unwrap_or(i64::MAX);
+        let request = RangeRequest { key, range_end, revision, serializable: true, count_only: true };
+        let answer: RangeResponse = self.call(doing, RANGE, request).await?;
+        Ok(unsigned(answer.count))
+    }
+
+    /// Takes a snapshot of all that this member has at this moment. As a whole it may take as long as it takes; the
+    /// deadline counts for each piece. Whoever reads it slowly can ask other things meanwhile. Learners answer this too,
+    /// and it needs no quorum.
+    pub async fn snapshot(&mut self) -> Result<SnapshotStream, Error> {
+        let outcome = within(self.deadline, self.begin_snapshot()).await;
+        let answers = self.concluded(|| snapshot::DOING.into(), outcome)?;
+        Ok(SnapshotStream::new(self.url.clone(), self.deadline, answers))
+    }
+
+    async fn begin_snapshot(&mut self) -> Result<Streaming<SnapshotResponse>, Cause> {
+        let deadline = self.deadline;
+        let mut grpc = Grpc::new(self.dialled().await?).max_decoding_message_size(snapshot::LARGEST_PIECE);
+        grpc.ready().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        let path = PathAndQuery::from_static("/etcdserverpb.Maintenance/Snapshot");
+        let answers = grpc.server_streaming(Request::new(SnapshotRequest {}), path, ProstCodec::default()).await;
+        answers.map(Response::into_inner).map_err(|status| cause_of(&status, deadline))
     }
 
     /// Gives the part of `db_size` that is not in use back to the file system. The member serves neither reads nor
@@ -282,13 +321,22 @@ impl MemberClient {
     }
 }
 
+fn limited(endpoint: Endpoint, deadline: Duration) -> Endpoint {
+    // A connection reconnects by itself, in a task of its own that the deadline of a call does not end, so dialling
+    // needs a limit too. It is longer than the deadline, so that it is always the deadline that a call runs into.
+    let endpoint = endpoint.connect_timeout(deadline * 2);
+    endpoint
+        .initial_stream_window_size(snapshot::STREAM_WINDOW)
+        .initial_connection_window_size(snapshot::CONNECTION_WINDOW)
+}
+
 async fn within<A>(deadline: Duration, asking: impl Future<Output = Result<A, Cause>>) -> Result<A, Cause> {
     tokio::time::timeout(deadline, asking).await.unwrap_or(Err(Cause::TimedOut(deadline)))
 }
 
 fn read_with_quorum() -> RangeRequest {
     // Any key will do, whether it exists or not.
-    RangeRequest { key: b"health".to_vec(), revision: 0, serializable: false, count_only: true }
+    RangeRequest { key: b"health".to_vec(), count_only: true, ..RangeRequest::default() }
 }
 
 /// Are these the same to etcd, which downgrades from minor version to minor version?

@@ -9,6 +9,7 @@ mod error;
 pub mod identity;
 mod messages;
 mod model;
+mod snapshot;
 mod version;
 mod wal;
 
@@ -16,3 +17,4 @@ pub use archive::archive;
 pub use client::MemberClient;
 pub use error::{Cause, Error};
 pub use model::{Alarm, AlarmKind, KvHash, Member, Membership, Status};
+pub use snapshot::SnapshotStream;

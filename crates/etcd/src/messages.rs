@@ -5,6 +5,7 @@
 //! protobuf skips what it does not know.
 
 use prost::Message;
+use prost::bytes::Bytes;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Header {
@@ -24,6 +25,9 @@ pub struct Done {}
 pub struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub key: Vec<u8>,
+    /// Empty if it is about just `key`. A zero byte here and there stands for all keys.
+    #[prost(bytes = "vec", tag = "2")]
+    pub range_end: Vec<u8>,
     /// 0 stands for the newest.
     #[prost(int64, tag = "4")]
     pub revision: i64,
@@ -31,6 +35,12 @@ pub struct RangeRequest {
     pub serializable: bool,
     #[prost(bool, tag = "9")]
     pub count_only: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RangeResponse {
+    #[prost(int64, tag = "4")]
+    pub count: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -163,6 +173,16 @@ pub struct HashKvResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct DefragmentRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SnapshotRequest {}
+
+/// One of many.
+#[derive(Clone, PartialEq, Message)]
+pub struct SnapshotResponse {
+    #[prost(bytes = "bytes", tag = "3")]
+    pub blob: Bytes,
+}
 
 #[derive(Clone, PartialEq, Message)]
 pub struct AlarmRequest {

@@ -174,7 +174,7 @@ impl From<messages::HashKvResponse> for KvHash {
 }
 
 /// etcd sends sizes and revisions as signed numbers. A negative one stands for "none".
-fn unsigned(number: i64) -> u64 {
+pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 

@@ -3,6 +3,7 @@
 
 mod downgrade;
 mod maintenance;
+mod snapshot;
 mod support;
 
 use std::net::TcpListener;
@@ -176,6 +177,8 @@ async fn silence_ends_every_call_at_its_deadline() {
         client.remove(0x2a).await.unwrap_err(),
         client.move_leader(0x2a).await.unwrap_err(),
         client.hash_kv(0x2a).await.unwrap_err(),
+        client.count_keys(0x2a).await.unwrap_err(),
+        client.snapshot().await.unwrap_err(),
         client.disarm(Alarm { member_id: 0x2a, kind: AlarmKind::NoSpace }).await.unwrap_err(),
         client.cluster_version().await.unwrap_err(),
         client.validate_downgrade("3.6.0").await.unwrap_err(),
@@ -190,7 +193,7 @@ async fn silence_ends_every_call_at_its_deadline() {
         assert_eq!(failure.cause, Cause::TimedOut(deadline), "{failure}");
         assert_eq!(failure.endpoint, url);
     }
-    for (n, doing) in [(5, "promoting member 2a"), (9, "disarming the alarm NOSPACE of member 2a")] {
+    for (n, doing) in [(5, "promoting member 2a"), (11, "disarming the alarm NOSPACE of member 2a")] {
         assert!(failures[n].to_string().starts_with(&format!("{doing} at http://127.0.0.1:")), "{}", failures[n]);
     }
 

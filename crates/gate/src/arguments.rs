@@ -1,18 +1,28 @@
-//! The command line: one of two orders.
+//! The command line: one of a few orders.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::bail;
 
-const USAGE: &str = "usage: gate install DIRECTORY, or gate run -- PROGRAM [ARGUMENT]...";
+const USAGE: &str = "usage: gate install DIRECTORY, or gate run|fetch|restore -- PROGRAM [ARGUMENT]...";
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
     /// Look, and put a copy of this program into the directory.
     Install { directory: PathBuf },
     /// Look, and become that program.
-    Run { program: OsString, arguments: Vec<OsString> },
+    Run(Program),
+    /// Become that program, which fetches a backup, unless it was restored already.
+    Fetch(Program),
+    /// Let that program restore the backup that was fetched, unless that was done already.
+    Restore(Program),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    pub path: OsString,
+    pub arguments: Vec<OsString>,
 }
 
 /// Takes the arguments without the name of this program.
@@ -22,8 +32,14 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Order>
         [order, directory] if order == "install" && !directory.is_empty() => {
             Ok(Order::Install { directory: directory.into() })
         }
-        [order, dashes, program, rest @ ..] if order == "run" && dashes == "--" && !program.is_empty() => {
-            Ok(Order::Run { program: program.clone(), arguments: rest.to_vec() })
+        [order, dashes, path, rest @ ..] if dashes == "--" && !path.is_empty() => {
+            let program = Program { path: path.clone(), arguments: rest.to_vec() };
+            match order.to_str() {
+                Some("run") => Ok(Order::Run(program)),
+                Some("fetch") => Ok(Order::Fetch(program)),
+                Some("restore") => Ok(Order::Restore(program)),
+                _ => bail!(USAGE),
+            }
         }
         _ => bail!(USAGE),
     }
@@ -40,11 +56,15 @@ mod tests {
     }
 
     #[test]
-    fn both_orders_are_understood() {
+    fn all_orders_are_understood() {
         assert_eq!(parsed(&["install", "/bin"]), Some(Order::Install { directory: "/bin".into() }));
-        let run = |arguments: &[&str]| {
-            Some(Order::Run { program: "etcd".into(), arguments: arguments.iter().map(OsString::from).collect() })
+        let etcd = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(OsString::from).collect();
+            Program { path: "etcd".into(), arguments }
         };
+        let run = |arguments: &[&str]| Some(Order::Run(etcd(arguments)));
+        assert_eq!(parsed(&["fetch", "--", "etcd", "a"]), Some(Order::Fetch(etcd(&["a"]))));
+        assert_eq!(parsed(&["restore", "--", "etcd"]), Some(Order::Restore(etcd(&[]))));
         assert_eq!(parsed(&["run", "--", "etcd"]), run(&[]));
         assert_eq!(
             parsed(&["run", "--", "etcd", "--name=a", "--", "", "install"]),
@@ -56,12 +76,12 @@ mod tests {
     fn arguments_need_not_be_text() {
         let raw = OsString::from_vec(vec![b'-', 0xff]);
         let order = parse(["run".into(), "--".into(), "etcd".into(), raw.clone()].into_iter()).unwrap();
-        assert_eq!(order, Order::Run { program: "etcd".into(), arguments: vec![raw] });
+        assert_eq!(order, Order::Run(Program { path: "etcd".into(), arguments: vec![raw] }));
     }
 
     #[test]
     fn anything_else_is_no_order() {
-        let wrong: [&[&str]; 9] = [
+        let wrong: [&[&str]; 10] = [
             &[],
             &["install"],
             &["install", ""],
@@ -71,6 +91,7 @@ mod tests {
             &["run", "--", ""],
             &["run", "etcd", "--"],
             &["--help"],
+            &["stop", "--", "etcd"],
         ];
         for arguments in wrong {
             assert_eq!(parsed(arguments), None, "{arguments:?}");

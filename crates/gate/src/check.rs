@@ -4,14 +4,16 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use etcd_operator_core::gate::{Found, Verdict, read_told, verdict};
+use etcd_operator_core::gate::{Found, REFUSED, Verdict, read_told, verdict};
 use etcd_operator_core::observed::{Identity, Told};
 use etcd_operator_etcd::{archive, identity};
 
 /// What is known before the look.
 pub struct Settings {
-    data_dir: PathBuf,
-    told: Told,
+    pub data_dir: PathBuf,
+    pub told: Told,
+    /// Where a backup is restored before it takes the place of the data, if there is one to restore.
+    pub restore_dir: Option<PathBuf>,
 }
 
 impl Settings {
@@ -20,9 +22,10 @@ impl Settings {
     pub fn from_env() -> anyhow::Result<Self> {
         let text = |variable: &str| env::var_os(variable).unwrap_or_default().to_string_lossy().into_owned();
         let told = read_told(&text("GATE_DATA"), &text("GATE_MEMBER_ID"), &text("GATE_CLUSTER_ID"));
-        let data_dir = env::var_os("GATE_DATA_DIR").filter(|path| !path.is_empty());
+        let path = |variable: &str| env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Self {
-            data_dir: data_dir.context("GATE_DATA_DIR does not say where the data is")?.into(),
+            restore_dir: path("GATE_RESTORE_DIR"),
+            data_dir: path("GATE_DATA_DIR").context("GATE_DATA_DIR does not say where the data is")?,
             told: told.map_err(|message| anyhow!(message))?,
         })
     }
@@ -30,7 +33,7 @@ impl Settings {
 
 /// Says what was found if etcd may start, after moving away what etcd must not find. The error says why it may not.
 pub fn check(settings: &Settings) -> anyhow::Result<String> {
-    let Settings { data_dir, told } = settings;
+    let Settings { data_dir, told, .. } = settings;
     let found = look(data_dir)?;
     match verdict(*told, &found) {
         Verdict::Start => {
@@ -47,7 +50,16 @@ pub fn check(settings: &Settings) -> anyhow::Result<String> {
     }
 }
 
-fn look(data_dir: &Path) -> anyhow::Result<Found> {
+/// The same, right before etcd starts. A backup that was to be restored must be there by now: without it etcd would found a
+/// cluster without any data.
+pub fn check_before_start(settings: &Settings) -> anyhow::Result<String> {
+    if settings.restore_dir.is_some() && look(&settings.data_dir)? == Found::Nothing {
+        bail!("{REFUSED}the backup was restored, but its data is gone");
+    }
+    check(settings)
+}
+
+pub fn look(data_dir: &Path) -> anyhow::Result<Found> {
     let found = identity::read(data_dir).with_context(|| format!("reading {}", data_dir.display()))?;
     Ok(match found {
         identity::Found::Nothing => Found::Nothing,
@@ -59,7 +71,7 @@ fn look(data_dir: &Path) -> anyhow::Result<Found> {
 }
 
 /// A start that was cut short may leave a database without a log. etcd would take it for its own, so it is moved aside.
-fn clear_half_made(data_dir: &Path, found: &Found) -> anyhow::Result<()> {
+pub fn clear_half_made(data_dir: &Path, found: &Found) -> anyhow::Result<()> {
     if *found == Found::Nothing && data_dir.join("member").exists() {
         archive(data_dir, "half-made").with_context(|| format!("moving a half-made {} aside", data_dir.display()))?;
     }

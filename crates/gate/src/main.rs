@@ -2,19 +2,21 @@
 //!
 //! It is there twice. In the init container it looks at the data when the pod starts, and puts a copy of itself where
 //! the etcd container finds it. There it looks again whenever that container starts, which a crash of etcd is enough
-//! for, and then becomes etcd.
+//! for, and then becomes etcd. In the first pod of a cluster that begins with a backup it also sees to it that the backup
+//! is restored once, and whole.
 
 mod arguments;
 mod check;
 mod install;
 mod last_words;
+mod restore;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-use crate::arguments::Order;
+use crate::arguments::{Order, Program};
 use crate::check::Settings;
 use crate::last_words::last_words;
 
@@ -32,18 +34,30 @@ fn main() -> ExitCode {
 }
 
 fn obey(order: Order) -> anyhow::Result<()> {
-    let found = check::check(&Settings::from_env()?)?;
-    println!("{found}");
+    let settings = Settings::from_env()?;
     match order {
         Order::Install { directory } => {
+            let found = check::check(&settings)?;
+            println!("{found}");
             install::install(&directory)?;
             last_words(&found);
             Ok(())
         }
         // Nothing is left as last words: they would be taken for those of etcd when it ends.
-        Order::Run { program, arguments } => {
-            let failure = Command::new(&program).args(arguments).exec();
-            Err(failure).with_context(|| format!("starting {}", program.display()))
+        Order::Run(program) => {
+            println!("{}", check::check_before_start(&settings)?);
+            become_program(program)
+        }
+        Order::Fetch(program) if restore::is_to_do(&settings)? => become_program(program),
+        Order::Restore(program) if restore::is_to_do(&settings)? => restore::restore(&settings, &program),
+        Order::Fetch(_) | Order::Restore(_) => {
+            println!("there is nothing to restore");
+            Ok(())
         }
     }
+}
+
+fn become_program(program: Program) -> anyhow::Result<()> {
+    let failure = Command::new(&program.path).args(program.arguments).exec();
+    Err(failure).with_context(|| format!("starting {}", program.path.display()))
 }

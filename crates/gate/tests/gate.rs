@@ -228,3 +228,95 @@ fn a_message_that_cannot_be_left_changes_nothing() {
         assert_eq!(pod.etcd_ran(), code == 42);
     }
 }
+
+/// What a pod that begins with a backup runs one after the other, with scripts in the place of the agent and of etcdutl.
+struct Restoring(Pod);
+
+impl Restoring {
+    fn new(data: &'static str) -> Self {
+        let pod = Pod::new(data);
+        let log = pod.path("log");
+        fs::write(log, LOG).unwrap();
+        Self(pod)
+    }
+
+    fn gate(&self, order: &str, script: &str) -> Output {
+        let mut command = self.0.command(GATE, &[order, "--", "/bin/sh", "-ec", script]);
+        command.env("GATE_RESTORE_DIR", self.0.path("restore")).current_dir(self.0.dir.path()).output().unwrap()
+    }
+
+    fn fetch(&self) -> Output {
+        self.gate("fetch", "mkdir -p restore; touch restore/snapshot.db fetched")
+    }
+
+    /// Makes the data as etcdutl does, which refuses a folder that is there already.
+    fn restore(&self) -> Output {
+        let make = "test -f restore/snapshot.db; mkdir restore/data; mkdir -p restore/data/member/wal; \
+                    cp log restore/data/member/wal/0000000000000000-0000000000000000.wal; echo done >> restored";
+        self.gate("restore", make)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.path(name).exists()
+    }
+}
+
+#[test]
+fn a_backup_is_fetched_restored_and_started_once() {
+    let pod = Restoring::new("Fresh");
+    for _ in 0..2 {
+        assert!(pod.fetch().status.success());
+        assert!(pod.restore().status.success(), "{:?}", pod.restore());
+    }
+    assert!(pod.has("data/member/wal") && !pod.has("restore"), "it is in its place, and nothing is left beside");
+    assert_eq!(fs::read_to_string(pod.0.path("restored")).unwrap(), "done\n", "once");
+    assert!(pod.gate("run", "touch ran").status.success());
+    assert!(pod.has("ran"));
+}
+
+#[test]
+fn a_restore_that_was_cut_short_is_done_again() {
+    let pod = Restoring::new("Fresh");
+    assert!(pod.fetch().status.success());
+    assert!(!pod.gate("restore", "mkdir -p restore/data/member; exit 3").status.success());
+    assert!(!pod.has("data/member"), "half of it is in nobody's way");
+    assert!(pod.restore().status.success());
+    assert!(pod.has("data/member/wal"));
+}
+
+#[test]
+fn what_etcdutl_says_last_is_why_it_failed() {
+    let pod = Restoring::new("Fresh");
+    assert!(!pod.gate("restore", "echo 'first' >&2; echo 'expected sha256 [1], got [2]' >&2; exit 1").status.success());
+    let words = fs::read_to_string(pod.0.path("termination-log")).unwrap();
+    assert!(
+        words.contains("could not restore the backup") && words.ends_with("expected sha256 [1], got [2]"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_member_that_ran_is_never_restored_again() {
+    let pod = Restoring::new("Kept");
+    assert!(pod.fetch().status.success());
+    assert!(pod.restore().status.success());
+    assert!(!pod.has("fetched") && !pod.has("data/member"), "its data is gone, and the backup is not what it was");
+    assert!(!pod.gate("run", "touch ran").status.success());
+    assert!(!pod.has("ran"));
+}
+
+#[test]
+fn etcd_does_not_start_without_the_backup() {
+    let pod = Restoring::new("Fresh");
+    assert!(!pod.gate("run", "touch ran").status.success());
+    assert!(!pod.has("ran"));
+}
+
+#[test]
+fn data_of_another_member_than_expected_is_not_put_in_place() {
+    let mut pod = Restoring::new("Fresh");
+    pod.0.member_id = "1".to_owned();
+    assert!(pod.fetch().status.success());
+    assert!(!pod.restore().status.success());
+    assert!(!pod.has("data/member"));
+}

@@ -19,6 +19,13 @@ pub async fn client() -> Result<Client> {
     Client::try_from(config.context("reading the lab's kubeconfig")?).context("making a client for the lab")
 }
 
+/// A client of something else in the lab that speaks HTTP.
+pub(crate) fn client_of(url: &str) -> Result<Client> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = Config::new(url.parse().with_context(|| format!("reading the address {url}"))?);
+    Client::try_from(config).with_context(|| format!("making a client for {url}"))
+}
+
 /// Whether the API server says it is ready.
 pub async fn is_ready() -> bool {
     let Ok(client) = client().await else { return false };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::process::Daemon;
-use crate::{api, cgroup, network, parts, paths, pki};
+use crate::{api, cgroup, network, parts, paths, pki, stores};
 
 pub const GROUP: &str = "etcd-lab/control";
 
@@ -103,8 +103,19 @@ fn start_dns() -> Result<()> {
         kubeconfig {kubeconfig}
     }}
 }}
+{stores}:53 {{
+    bind {address}
+    errors
+    template IN A {{
+        answer \"{{{{ .Name }}}} 60 IN A {address}\"
+    }}
+    template IN AAAA {{
+        rcode NOERROR
+    }}
+}}
 ",
         address = network::CONTROL_ADDRESS,
+        stores = stores::DOMAIN,
         kubeconfig = pki::kubeconfig("admin").display(),
     );
     std::fs::write(&corefile, text).with_context(|| format!("writing {}", corefile.display()))?;

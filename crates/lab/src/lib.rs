@@ -1,7 +1,7 @@
 //! A real three-node Kubernetes on one machine: for people through the `lab` command, for tests as a library.
 //!
-//! A test finds the running lab with [`api::client`], causes faults with [`node::Node`] and [`faults`], and uses the
-//! programs in `.lab/bin` as a person would.
+//! A test finds the running lab with [`api::client`], causes faults with [`node::Node`] and [`faults`], keeps backups in
+//! [`stores::Store`], and uses the programs in `.lab/bin` as a person would.
 
 pub mod api;
 mod cgroup;
@@ -22,3 +22,4 @@ mod process;
 mod say;
 pub mod status;
 pub mod storage;
+pub mod stores;

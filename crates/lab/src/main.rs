@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use lab::node::Node;
+use lab::stores::Store;
 use lab::{lifecycle, status, storage};
 
 /// A real three-node Kubernetes on this machine.
@@ -28,6 +29,12 @@ enum Command {
     LoadImage { archive: PathBuf },
     /// Power a node off or on, cut or heal its network
     Node { what: NodeChange, node: String },
+    /// Start, stop or kill the object stores
+    Stores {
+        what: StoreChange,
+        /// All of them if none is named
+        store: Option<Store>,
+    },
     /// Serve the storage classes; started by `up`
     #[command(hide = true)]
     ProvisionVolumes,
@@ -43,6 +50,16 @@ enum NodeChange {
     Cut,
     /// Plug it in again
     Heal,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum StoreChange {
+    /// Start it, and tell how to reach it; the first time ever it is built
+    Up,
+    /// Ask it to end; what it holds stays
+    Stop,
+    /// Kill it in the middle of whatever it does; what it holds stays
+    Kill,
 }
 
 #[tokio::main]
@@ -71,6 +88,13 @@ async fn carry_out(command: Command) -> Result<()> {
             let _lock = lifecycle::lock()?;
             change_node(Node::named(&node)?, what).await
         }
+        Command::Stores { what, store } => {
+            lifecycle::require()?;
+            for store in Store::ALL.into_iter().filter(|each| store.is_none_or(|only| only == *each)) {
+                change_store(store, what).await?;
+            }
+            Ok(())
+        }
         Command::ProvisionVolumes => storage::provision().await,
     }
 }
@@ -81,5 +105,20 @@ async fn change_node(node: Node, what: NodeChange) -> Result<()> {
         NodeChange::Start => node.start().await,
         NodeChange::Cut => node.cut(),
         NodeChange::Heal => node.heal(),
+    }
+}
+
+async fn change_store(store: Store, what: StoreChange) -> Result<()> {
+    match what {
+        StoreChange::Up => {
+            let endpoint = store.ensure_up().await?;
+            println!("The store {} answers at {}:", store.name(), endpoint.url);
+            for (variable, value) in endpoint.credentials.environment() {
+                println!("  export {variable}='{value}'");
+            }
+            Ok(())
+        }
+        StoreChange::Stop => store.stop(),
+        StoreChange::Kill => store.kill(),
     }
 }

@@ -120,9 +120,12 @@ pub fn sweep() -> Result<()> {
             remove_namespace(&entry?.file_name().to_string_lossy())?;
         }
     }
-    let links = command::run_line("ip -json link show")?;
-    if links.contains(&format!("\"{CABLE}\"")) {
-        command::run_line(&format!("ip link delete {CABLE}"))?;
+    if cable_is_there()? {
+        let deleted = command::run_line(&format!("ip link delete {CABLE}"));
+        // The kernel takes it away itself once the namespace of its other end is gone, maybe just now.
+        if cable_is_there()? {
+            deleted?;
+        }
     }
     for range in [PODS, SERVICES] {
         let routes = command::run_line(&format!("ip route show type unreachable {range}"))?;
@@ -131,6 +134,10 @@ pub fn sweep() -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn cable_is_there() -> Result<bool> {
+    Ok(command::run_line("ip -json link show")?.contains(&format!("\"{CABLE}\"")))
 }
 
 fn create_namespace(name: &str) -> Result<()> {

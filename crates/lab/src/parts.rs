@@ -1,7 +1,8 @@
 //! The third-party programs the lab runs, built from their published sources: which they are, and how they get into
 //! the cache. A part is a Go module that holds nothing but pinned versions and a `tool` block; the client of the benchmarks
-//! is a program of our own.
+//! and the store that speaks Google's protocol are programs of our own.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,8 +20,8 @@ pub struct Part {
     pub version: &'static str,
     go_mod: &'static str,
     go_sum: &'static str,
-    /// The module's own program, if it is more than a list of others'.
-    main: Option<&'static str>,
+    /// The files of the module's own program, if it is more than a list of others'.
+    sources: &'static [(&'static str, &'static str)],
     /// How long it takes on two cores, so that a person knows whether to wait.
     about: &'static str,
 }
@@ -32,7 +33,7 @@ macro_rules! part {
             version: $version,
             go_mod: include_str!(concat!("../parts/", $folder, "/go.mod")),
             go_sum: include_str!(concat!("../parts/", $folder, "/go.sum")),
-            main: None,
+            sources: &[],
             about: $about,
         }
     };
@@ -46,8 +47,20 @@ pub static ETCD_3_6_16: Part = part!("etcd", "3.6.16", "etcd-3.6.16", "half a mi
 pub static ETCD_3_7_3: Part = part!("etcd", "3.7.3", "etcd-3.7.3", "half a minute");
 /// Built only when a benchmark asks for it.
 pub static CLIENT: Part = Part {
-    main: Some(include_str!("../parts/client/main.go")),
+    sources: &[("main.go", include_str!("../parts/client/main.go"))],
     ..part!("client", "3.6.16", "client", "half a minute")
+};
+/// Built only when somebody asks for the store.
+pub static VERSITYGW: Part = part!("versitygw", "1.8.0", "versitygw", "a minute");
+/// Built only when somebody asks for the store.
+pub static FAKE_GCS_SERVER: Part = Part {
+    sources: &[
+        ("main.go", include_str!("../parts/fake-gcs-server/main.go")),
+        ("key.go", include_str!("../parts/fake-gcs-server/key.go")),
+        ("objects.go", include_str!("../parts/fake-gcs-server/objects.go")),
+        ("uploads.go", include_str!("../parts/fake-gcs-server/uploads.go")),
+    ],
+    ..part!("fake-gcs-server", "1.56.1", "fake-gcs-server", "a minute")
 };
 
 /// The etcd versions that every node has an image of.
@@ -66,7 +79,8 @@ impl Part {
 
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
-        for input in [self.go_mod, self.go_sum, &self.ldflags()].into_iter().chain(self.main) {
+        let sources = self.sources.iter().map(|(_, text)| *text);
+        for input in [self.go_mod, self.go_sum, &self.ldflags()].into_iter().chain(sources) {
             hash.update(input.as_bytes());
             hash.update([0]);
         }
@@ -111,7 +125,19 @@ pub fn build_missing() -> Result<()> {
 
 /// Builds one part, unless the cache holds it.
 pub fn build_if_missing(part: &Part) -> Result<()> {
+    if part.is_built()? {
+        return Ok(());
+    }
+    let _lock = build_lock()?;
+    // Whoever held the lock before may have built it.
     if part.is_built()? { Ok(()) } else { build(part) }
+}
+
+/// Held by whoever puts something into the cache that others may want at the same time.
+pub fn build_lock() -> Result<File> {
+    let file = File::create(paths::BUILD_LOCK).with_context(|| format!("opening {}", paths::BUILD_LOCK))?;
+    file.lock().with_context(|| format!("locking {}", paths::BUILD_LOCK))?;
+    Ok(file)
 }
 
 fn build(part: &Part) -> Result<()> {
@@ -127,11 +153,11 @@ fn build(part: &Part) -> Result<()> {
     std::fs::create_dir_all(&module).with_context(|| format!("creating {}", module.display()))?;
     std::fs::write(module.join("go.mod"), part.go_mod)?;
     std::fs::write(module.join("go.sum"), part.go_sum)?;
-    if let Some(main) = part.main {
-        std::fs::write(module.join("main.go"), main)?;
+    for (file, text) in part.sources {
+        std::fs::write(module.join(file), text)?;
     }
 
-    let wanted = if part.main.is_some() { "." } else { "tool" };
+    let wanted = if part.sources.is_empty() { "tool" } else { "." };
     let packages = go(&module, &bin).args(["list", "-deps", wanted]).output().context("listing Go packages")?;
     let total = packages.stdout.iter().filter(|byte| **byte == b'\n').count();
     let mut install = go(&module, &bin);
@@ -189,11 +215,13 @@ mod tests {
 
     #[test]
     fn every_part_is_pinned_to_the_version_it_claims() {
-        for part in all().chain([&CLIENT]) {
+        for part in all().chain([&CLIENT, &VERSITYGW, &FAKE_GCS_SERVER]) {
             let module = match part.name {
                 "client" => "go.etcd.io/etcd/client/v3",
                 "kubernetes" => "k8s.io/kubernetes",
                 "coredns" => "github.com/coredns/coredns",
+                "fake-gcs-server" => "github.com/fsouza/fake-gcs-server",
+                "versitygw" => "github.com/versity/versitygw",
                 _ => "go.etcd.io/etcd/server/v3",
             };
             let pinned = format!("{module} v{}", part.version);

@@ -12,6 +12,8 @@ pub const DATA: &str = "/var/lib/etcd-lab";
 pub const RUN: &str = "/run/etcd-lab";
 /// Held while `up`, `down` and `node` change something, so that two of them never mix.
 pub const LOCK: &str = "/run/lock/etcd-lab";
+/// Held while something that several may ask for at once is built into the cache.
+pub const BUILD_LOCK: &str = "/run/lock/etcd-lab-build";
 
 pub fn data(path: &str) -> PathBuf {
     PathBuf::from(DATA).join(path)

@@ -1,5 +1,5 @@
 //! Starts the lab's long-running programs: each in its network namespace and control group, detached from whoever
-//! started it, with a log file of its own, and started again when it ends, as systemd does on a real node.
+//! started it, with a log file of its own, and most of them started again when they end, as systemd does on a real node.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,20 +22,30 @@ pub struct Daemon<'a> {
 }
 
 impl Daemon<'_> {
+    /// Starts the program, and again whenever it ends.
     pub fn start<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Result<()> {
+        self.launch(&["sh", "-c", KEEPER, "keeper"], program, args)
+    }
+
+    /// Starts the program, and leaves it dead when it ends.
+    pub fn start_once<S: AsRef<OsStr>>(&self, program: &Path, args: impl IntoIterator<Item = S>) -> Result<()> {
+        self.launch(&[], program, args)
+    }
+
+    fn launch<S: AsRef<OsStr>>(
+        &self,
+        keeper: &[&str],
+        program: &Path,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<()> {
         let path = paths::log(self.name);
         let log = File::options().create(true).append(true).open(&path);
         let log = log.with_context(|| format!("opening the log {}", path.display()))?;
         let mut command = Command::new("sh");
-        // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes the keeper
+        // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes what it starts
         // a child of init: it outlives us, and somebody collects it when it ends.
         command.args(["-c", "echo $$ > \"$0\" && exec setsid --fork \"$@\""]).arg(cgroup::entrance(self.group));
-        command
-            .args(["sh", "-c", KEEPER, "keeper"])
-            .arg("nsenter")
-            .arg(format!("--net={}", self.namespace.display()))
-            .arg(program)
-            .args(args);
+        command.args(keeper).arg("nsenter").arg(format!("--net={}", self.namespace.display())).arg(program).args(args);
         command.current_dir("/").stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("starting {}", self.name))?;
         if !status.success() {

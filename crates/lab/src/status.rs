@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::node::Node;
+use crate::stores::Store;
 use crate::{api, control, lifecycle, network, paths, process};
 
 pub async fn print() -> Result<()> {
@@ -15,6 +16,10 @@ pub async fn print() -> Result<()> {
     let ready = if answers { api::nodes(&api::client().await?).await? } else { Vec::new() };
     for node in Node::all() {
         println!("{:<13}  {}", node.name(), describe_node(&node, &ready)?);
+    }
+    for store in Store::ALL.into_iter().filter(|store| store.was_ever_up()) {
+        let state = if store.is_running()? { "runs" } else { "stopped" };
+        println!("{:<13}  {state}", format!("store {}", store.name()));
     }
     println!("logs           {}", paths::data("log").display());
     Ok(())

@@ -12,6 +12,8 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lab::stores::{Store, s3};
+
 const LAB: &str = env!("CARGO_BIN_EXE_lab");
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -120,8 +122,10 @@ fn up_and_down_leave_the_machine_as_it_was() {
     for tool in ["kubectl", "etcdctl", "etcdutl"] {
         assert!(folder.join(".lab/bin").join(tool).exists(), "{tool} is missing");
     }
-    assert!(succeeds(&mut lab(&folder, "status")).contains("node3          Ready"));
+    let status = succeeds(&mut lab(&folder, "status"));
+    assert!(status.contains("node3          Ready") && !status.contains("store"), "{status}");
     assert!(succeeds(&mut lab(&folder, "up")).contains("up already"));
+    object_stores_run_when_asked_for(&folder);
 
     // Something that leaves container mounts and addresses behind when it dies with its node.
     kubectl(&folder, "create deployment busy --image=busybox:lab --replicas=6 -- sleep 3600");
@@ -141,6 +145,25 @@ fn up_and_down_leave_the_machine_as_it_was() {
     assert!(!folder.join(".lab").exists());
     assert_same(&before, &traces());
     assert!(succeeds(&mut lab(&folder, "down")).contains("was not up"));
+}
+
+/// Leaves processes and a mount behind, for the lab to sweep.
+fn object_stores_run_when_asked_for(folder: &Path) {
+    let asks = || lab(folder, "stores").arg("up").spawn().unwrap();
+    for mut ask in [asks(), asks()] {
+        assert!(ask.wait().unwrap().success(), "two who ask at once are both served");
+    }
+    for store in Store::ALL {
+        assert!(store.is_running().unwrap(), "{store:?}");
+    }
+    s3::create_small_bucket("small", 1 << 20).unwrap();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(mounts.contains("/buckets/small "), "the test must see the mount that it looks for");
+
+    succeeds(lab(folder, "stores").args(["kill", "gcs"]));
+    assert!(!Store::Gcs.is_running().unwrap() && Store::S3.is_running().unwrap());
+    let status = succeeds(&mut lab(folder, "status"));
+    assert!(status.contains("store gcs      stopped") && status.contains("store s3       runs"), "{status}");
 }
 
 #[test]

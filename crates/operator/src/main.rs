@@ -1,5 +1,6 @@
 //! The etcd operator: runs etcd clusters on Kubernetes.
 
+mod backups;
 mod cli;
 mod controller;
 mod crds;

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use kube::Client;
 use tracing::info;
 
+use crate::backups;
 use crate::cli::RunOptions;
 use crate::controller::{self, Scope};
 use crate::http::{self, Sources};
@@ -51,12 +52,16 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     if options.enable_leader_election {
         work_while_leading(Candidate::new(client, leader::own_namespace()?), &work).await;
     } else {
-        controller::run(&work).await;
+        work_on_everything(&work).await;
     }
 
     server.abort();
     info!("stopped");
     Ok(())
+}
+
+async fn work_on_everything(work: &controller::Work) {
+    tokio::join!(controller::run(work), backups::run(work));
 }
 
 /// Works from the moment this process leads until it is told to stop, then lets another process lead.
@@ -68,7 +73,7 @@ async fn work_while_leading(candidate: Candidate, work: &controller::Work) {
     let Some(mut leadership) = elected else { return };
     work.metrics.leader.set(1);
     tokio::select! {
-        () = controller::run(work) => {}
+        () = work_on_everything(work) => {}
         never = leadership.keep() => match never {},
     }
     leadership.release().await;

@@ -1,10 +1,14 @@
-//! EtcdCluster and EtcdPeer as the real API server serves them: what it takes, what it refuses and with which words,
-//! and how the objects look to `kubectl`.
+//! Our kinds of objects as the real API server serves them: what it takes, what it refuses and with which words, and how
+//! the objects look to `kubectl`.
 
+mod backups;
 mod care;
 mod changes;
 mod options;
 mod refusals;
+mod restores;
+mod schedules;
+mod stores;
 
 use std::time::Duration;
 
@@ -28,11 +32,10 @@ fn cluster() -> Value {
     })
 }
 
-/// The cluster with one thing changed, given by its path.
-fn with(path: &str, value: Value) -> Value {
-    let mut changed = cluster();
+/// A manifest with one thing changed, given by its path.
+fn set(mut manifest: Value, path: &str, value: Value) -> Value {
     let (parent, field) = path.rsplit_once('/').unwrap();
-    let mut place = &mut changed;
+    let mut place = &mut manifest;
     for name in parent.split('/') {
         if place.get(name).is_none() {
             place[name] = json!({});
@@ -40,14 +43,22 @@ fn with(path: &str, value: Value) -> Value {
         place = &mut place[name];
     }
     place[field] = value;
-    changed
+    manifest
+}
+
+fn unset(mut manifest: Value, path: &str) -> Value {
+    let (parent, field) = path.rsplit_once('/').unwrap();
+    manifest.pointer_mut(&format!("/{parent}")).unwrap().as_object_mut().unwrap().remove(field).unwrap();
+    manifest
+}
+
+/// The cluster with one thing changed, given by its path.
+fn with(path: &str, value: Value) -> Value {
+    set(cluster(), path, value)
 }
 
 fn without(path: &str) -> Value {
-    let mut changed = cluster();
-    let (parent, field) = path.rsplit_once('/').unwrap();
-    changed.pointer_mut(&format!("/{parent}")).unwrap().as_object_mut().unwrap().remove(field).unwrap();
-    changed
+    unset(cluster(), path)
 }
 
 /// Each manifest must be refused, with a complaint that contains its sentence.
@@ -56,6 +67,21 @@ fn refuses<'a>(namespace: &Namespace, manifests: impl IntoIterator<Item = (Value
         let complaint = namespace.try_apply(&manifest.to_string()).expect_err(&format!("{manifest} was accepted"));
         assert!(complaint.contains(sentence), "wanted: {sentence}\ngot: {complaint}");
     }
+}
+
+/// The same, and the complaint must be the only one.
+fn refuses_once<'a>(namespace: &Namespace, manifests: impl IntoIterator<Item = (Value, &'a str)>) {
+    for (manifest, sentence) in manifests {
+        let complaint = namespace.try_apply(&manifest.to_string()).expect_err(&format!("{manifest} was accepted"));
+        assert!(complaint.contains(sentence), "wanted: {sentence}\ngot: {complaint}");
+        assert!(!complaint.contains("\n* "), "kubectl lists several complaints: {complaint}");
+    }
+}
+
+/// The words at the top of the table that `kubectl` prints.
+fn columns(namespace: &Namespace, line: &str) -> Vec<String> {
+    let table = namespace.kubectl(line);
+    table.lines().next().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
 fn takes(namespace: &Namespace, manifests: impl IntoIterator<Item = Value>) {
@@ -74,7 +100,7 @@ fn every_sample_applies() {
         namespace.try_apply(&sample).unwrap_or_else(|complaint| panic!("{}: {complaint}", path.display()));
         samples += 1;
     }
-    assert!(samples >= 3, "{samples} samples");
+    assert!(samples >= 8, "{samples} samples");
 }
 
 #[test]
@@ -181,6 +207,28 @@ fn kubectl_explains_every_field_of_ours() {
         "etcdpeer.status.serverVersion",
         "etcdpeer.status.memberID",
         "etcdpeer.status.started",
+        "etcdcluster.spec.bootstrap",
+        "etcdcluster.spec.bootstrap.restore.objectURL",
+        "etcdpeer.spec.bootstrap.restore",
+        "etcdbackup",
+        "etcdbackup.spec.source.clusterURL",
+        "etcdbackup.spec.destination.objectURLTemplate",
+        "etcdbackup.spec.destination.credentials.s3.accessKeyIDKey",
+        "etcdbackup.spec.destination.persistentVolumeClaim.path",
+        "etcdbackup.spec.encryption.age.recipients",
+        "etcdbackup.spec.podTemplate.resources",
+        "etcdbackup.status.phase",
+        "etcdbackup.status.retention.wouldDelete",
+        "etcdbackupschedule",
+        "etcdbackupschedule.spec.schedule",
+        "etcdbackupschedule.spec.backupTemplate.spec.destination",
+        "etcdbackupschedule.spec.retention.daysOfMonth.days",
+        "etcdbackupschedule.status.nextScheduleTime",
+        "etcdrestore",
+        "etcdrestore.spec.source.bucket.objectPath",
+        "etcdrestore.spec.source.decryption.age.identitySecretKeyRef",
+        "etcdrestore.spec.clusterTemplate.spec.version",
+        "etcdrestore.status.restoredRevision",
     ] {
         let text = kubectl(&format!("explain {field}"));
         assert!(!text.contains("<empty>"), "{field} has no description:\n{text}");

@@ -24,27 +24,44 @@ pub const PEER_STAYS: [&str; 12] = [
 ];
 
 pub fn name_fits_a_service() -> Rule {
-    Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
-        .message(
-            "metadata.name must consist of lower case letters, digits and '-', begin with a letter and end with a \
-             letter or digit, because Services are named after the cluster; choose another name, for example my-cluster",
-        )
-        .field_path(".metadata.name")
+    fits_a_service("self.metadata.name", "metadata.name").field_path(".metadata.name")
 }
 
 pub fn name_leaves_room_for_ordinals() -> Rule {
-    Rule::new("size(self.metadata.name) <= 50")
-        .message(
-            "metadata.name must have at most 50 characters, because the names of members and Services are made from \
-             it; choose a shorter name",
-        )
-        .field_path(".metadata.name")
+    leaves_room_for_ordinals("self.metadata.name", "metadata.name").field_path(".metadata.name")
 }
 
+pub fn name_is_no_client_service() -> Rule {
+    is_no_client_service("self.metadata.name", "metadata.name").field_path(".metadata.name")
+}
+
+/// The name of a cluster that is `written` as the field that the sentence names.
+pub(super) fn fits_a_service(written: &str, field: &str) -> Rule {
+    Rule::new(format!("{written}.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")).message(format!(
+        "{field} must consist of lower case letters, digits and '-', begin with a letter and end with a letter or digit, \
+         because Services are named after the cluster; choose another name, for example my-cluster"
+    ).as_str())
+}
+
+pub(super) fn leaves_room_for_ordinals(written: &str, field: &str) -> Rule {
+    Rule::new(format!("size({written}) <= 50")).message(format!(
+        "{field} must have at most 50 characters, because the names of members and Services are made from it; choose a \
+         shorter name"
+    ).as_str())
+}
+
+/// The client Service of a cluster `c` is `c-client`, which would be the headless one of a cluster of that name.
+pub(super) fn is_no_client_service(written: &str, field: &str) -> Rule {
+    Rule::new(format!("!{written}.endsWith('-client')")).message(
+        format!("{field} must not end with -client, which the Services for clients do; choose another name").as_str(),
+    )
+}
+
+/// A rule of the EtcdCluster and not of its spec: in the template of an EtcdRestore there need not be a version.
 pub fn version_is_given() -> Rule {
-    Rule::new("has(self.version)")
+    Rule::new("has(self.spec.version)")
         .message("spec.version is missing; say which version of etcd to run, for example 3.6.16")
-        .field_path(".version")
+        .field_path(".spec.version")
         .reason(Reason::FieldValueRequired)
 }
 
@@ -58,13 +75,6 @@ pub fn version_is_semantic() -> Rule {
 pub fn version_is_major_three() -> Rule {
     Rule::new(format!("!self.matches(r'{SEMANTIC_VERSION}') || self.startsWith('3.')"))
         .message("spec.version must be a version of etcd 3, the only one supported; choose one such as 3.6.16")
-}
-
-/// The client Service of a cluster `c` is `c-client`, which would be the headless one of a cluster of that name.
-pub fn name_is_no_client_service() -> Rule {
-    Rule::new("!self.metadata.name.endsWith('-client')")
-        .message("metadata.name must not end with -client, which the Services for clients do; choose another name")
-        .field_path(".metadata.name")
 }
 
 /// Far more than anybody runs: a slip of the finger should not start a thousand pods.

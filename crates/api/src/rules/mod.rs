@@ -2,11 +2,15 @@
 //!
 //! They are written in CEL. A rule about a field that may be absent belongs to the object that holds the field.
 
+mod backup;
+mod backup_schedule;
 mod care;
 mod cluster;
 mod etcd;
 mod image;
+mod object_store;
 mod pod_template;
+mod restore;
 mod storage;
 
 /// One or more numbers with units of time. The numbers are short enough for their sum to be a duration.
@@ -29,9 +33,13 @@ fn is_there(holder: &str, path: &str) -> String {
     ends.map(|end| format!("has({holder}.{})", &path[..end])).collect::<Vec<_>>().join(" && ")
 }
 
+pub use backup::*;
+pub use backup_schedule::*;
 pub use care::*;
 pub use cluster::*;
 pub use etcd::*;
 pub use image::*;
+pub use object_store::*;
 pub use pod_template::*;
+pub use restore::*;
 pub use storage::*;

@@ -11,22 +11,41 @@ const LABEL_VALUE: &str = "^([a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?)?$";
 const LABEL_NAME: &str = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-zA-Z0-9]([-._a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$";
 
 pub fn labels_are_not_reserved() -> Rule {
+    are_not_reserved("spec.podTemplate.metadata.labels")
+}
+
+pub fn labels_are_well_formed() -> Rule {
+    are_well_formed("spec.podTemplate.metadata.labels")
+}
+
+pub fn template_labels_are_not_reserved() -> Rule {
+    are_not_reserved("metadata.labels")
+}
+
+pub fn template_labels_are_well_formed() -> Rule {
+    are_well_formed("metadata.labels")
+}
+
+fn are_not_reserved(field: &str) -> Rule {
     Rule::new(format!("self.all(name, name != '{APP}' && !name.startsWith('{RESERVED_PREFIX}'))"))
         .message(
-            "spec.podTemplate.metadata.labels must not have app.kubernetes.io/name nor names that begin with \
-             etcd.improbable.io/, which are reserved for the operator; remove or rename them",
+            format!(
+                "{field} must not have app.kubernetes.io/name nor names that begin with etcd.improbable.io/, which are \
+             reserved for the operator; remove or rename them"
+            )
+            .as_str(),
         )
         .reason(Reason::FieldValueForbidden)
 }
 
-pub fn labels_are_well_formed() -> Rule {
+fn are_well_formed(field: &str) -> Rule {
     Rule::new(format!(
         "self.all(name, name.matches('{LABEL_NAME}') && size(self[name]) <= 63 && self[name].matches('{LABEL_VALUE}'))"
     ))
-    .message(
-        "spec.podTemplate.metadata.labels must have names and values that Kubernetes takes as labels: at most 63 letters, \
-         digits, '-', '_' and '.', beginning and ending with a letter or digit; use annotations for anything else",
-    )
+    .message(format!(
+        "{field} must have names and values that Kubernetes takes as labels: at most 63 letters, digits, '-', '_' and \
+         '.', beginning and ending with a letter or digit; use annotations for anything else"
+    ).as_str())
 }
 
 pub fn annotations_are_not_reserved() -> Rule {

@@ -191,3 +191,37 @@ fn nothing_is_founded_over_claims_that_nobody_knows() {
     let name = observed.place.member_name(1);
     assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
 }
+
+#[test]
+fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
+    let observed = Observed { restores: true, ..new_cluster(3) };
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBirth(birth_of(1))], waiting: None });
+    let steps = steps_of(&Observed { birth: Some(birth_of(1)), ..observed });
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 1, "{steps:?}");
+}
+
+#[test]
+fn no_backup_is_restored_where_volumes_are_already() {
+    let known = Claim { identity: Some(founders::identity_of(&place(), &birth_of(3), 1)), ..Claim::default() };
+    for claim in [Claim::default(), known, Claim { birth: Some(birth_of(3)), ..Claim::default() }] {
+        let mut observed = Observed { restores: true, ..new_cluster(3) };
+        observed.claims.insert(1, claim);
+        let plan = plan(&observed);
+        assert_eq!(plan.steps, [], "nothing is touched");
+        assert_eq!(awaited(&plan), "Refused");
+        let message = plan.waiting.unwrap().message;
+        assert!(message.contains("(c-1)") && message.contains("spec.bootstrap.restore"), "{message}");
+    }
+}
+
+#[test]
+fn a_founder_that_restores_a_backup_is_given_the_time_that_it_takes() {
+    let mut observed = founding(1);
+    observed.now += 3600;
+    let node = Some(crate::observed::Node { down_since: None, fenced: false });
+    observed.pods.get_mut(&0).unwrap().node = node;
+    let restarts = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::RestartPod { .. }));
+    assert!(restarts(&observed), "an hour is too long for a plain start");
+    observed.pods.get_mut(&0).unwrap().restoring = true;
+    assert!(!restarts(&observed));
+}

@@ -2,7 +2,7 @@
 
 use super::support::{awaited, cluster_of, steps_of};
 use crate::changes::{Change, Way};
-use crate::observed::Observed;
+use crate::observed::{BackupFirst, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 
 /// A cluster of three that runs one version, and of which another is asked for.
@@ -218,4 +218,36 @@ fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
     assert!(accepts(&asked("3.6.16", "3.7.3")), "founded by 3.6");
+}
+
+#[test]
+fn a_backup_comes_first_if_one_is_asked_for() {
+    let with = |backup_first: BackupFirst| Observed { backup_first, ..asked("3.6.16", "3.7.3") };
+    assert_eq!(steps_of(&with(BackupFirst::ToTake)), [Step::TakeBackup]);
+    let running = plan(&with(BackupFirst::Running("b".into())));
+    assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
+    let failure = BackupFirst::Failed { name: "b".into(), message: "no such bucket".into() };
+    for (no_way, words) in [(failure, "no such bucket"), (BackupFirst::Nowhere, "EtcdBackupSchedule")] {
+        let Plan { steps, waiting } = plan(&with(no_way));
+        let waiting = waiting.unwrap();
+        assert_eq!((steps.len(), waiting.reason), (0, "BackupFailed"), "nothing moves without a backup");
+        assert!(waiting.needs_a_person() && waiting.message.contains(words), "{}", waiting.message);
+    }
+    assert!(accepts(&with(BackupFirst::Taken)));
+}
+
+#[test]
+fn while_a_cluster_is_founded_it_stays_with_its_minor() {
+    let mut observed = Observed { cluster_id: None, membership: None, ..asked("3.5.20", "3.6.16") };
+    observed.answers.clear();
+    observed.birth = Some(super::support::birth_of(3));
+    let is_accepted = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::AcceptVersion(_)));
+    assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
+    observed.versions.wanted = "3.5.35".into();
+    observed.claims.clear();
+    observed.pods.clear();
+    observed.peers.clear();
+    assert!(is_accepted(&observed), "another patch can read it: {:?}", plan(&observed));
+    observed.versions.wanted = "3.6.16".into();
+    assert!(is_accepted(&observed), "nobody has begun: {:?}", plan(&observed));
 }

@@ -95,11 +95,26 @@ impl Etcd {
 
     /// Stops it as somebody would who can wait until it is ready.
     pub fn terminate(&mut self) {
-        if let Some(process) = &mut self.process {
-            assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
+        if self.process.is_some() {
+            self.signal("-TERM");
+        }
+        if let Some(mut process) = self.process.take() {
             process.wait().unwrap();
         }
-        self.process = None;
+    }
+
+    /// It stays there, and does nothing any more until it is thawed.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let process = self.process.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
     }
 
     /// Has it ended by itself?

@@ -99,6 +99,7 @@ impl<'a> Actor<'a> {
             Step::Resize { ordinal } => self.resize(*ordinal).await,
             Step::GrowClaim { ordinal } => self.grow_claim(*ordinal).await,
             Step::AcceptVersion(version) => self.accept_version(version).await,
+            Step::TakeBackup => self.take_backup().await,
             Step::RecordLogVersion(version) => {
                 self.record(|status| status.oldest_log_version = Some(version.clone())).await
             }

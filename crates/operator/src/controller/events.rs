@@ -1,4 +1,4 @@
-//! What the operator tells about a cluster in events, for `kubectl describe`.
+//! What the operator tells about an object in events, for `kubectl describe`.
 
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::plan::Waiting;
@@ -15,9 +15,9 @@ impl Events {
         Events(Recorder::new(client, Reporter { controller: "etcd-operator".into(), instance: None }))
     }
 
-    /// Says that something was done to an object of the cluster.
-    pub async fn done(&self, cluster: &EtcdCluster, reason: &str, about: &str, note: String) {
-        self.publish(cluster, EventType::Normal, reason, &note.clone(), about, note).await;
+    /// Says that something was done, to an object of the cluster or whatever it belongs to.
+    pub async fn done<K: Resource<DynamicType = ()>>(&self, owner: &K, reason: &str, about: &str, note: String) {
+        self.publish(owner, EventType::Normal, reason, &note.clone(), about, note).await;
     }
 
     /// Says that the cluster is not available any more, and why.
@@ -34,13 +34,13 @@ impl Events {
     }
 
     /// Says that something failed, and why.
-    pub async fn failed(&self, cluster: &EtcdCluster, reason: &str, why: String) {
-        self.publish(cluster, EventType::Warning, reason, &why.clone(), &cluster.name_any(), why).await;
+    pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, why: String) {
+        self.publish(object, EventType::Warning, reason, &why.clone(), &object.name_any(), why).await;
     }
 
-    async fn publish(
+    async fn publish<K: Resource<DynamicType = ()>>(
         &self,
-        cluster: &EtcdCluster,
+        object: &K,
         type_: EventType,
         reason: &str,
         action: &str,
@@ -54,12 +54,12 @@ impl Events {
         let action: String = action.chars().take(128).collect();
         let about = ObjectReference {
             name: Some(about.to_owned()),
-            namespace: cluster.namespace(),
+            namespace: object.namespace(),
             ..ObjectReference::default()
         };
         let event = Event { type_, reason: reason.into(), note: Some(note), action, secondary: Some(about) };
         // An event is a courtesy: what it tells has happened, whether it arrives or not.
-        if let Err(error) = self.0.publish(&event, &cluster.object_ref(&())).await {
+        if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
             warn!(%error, reason, "cannot publish an event");
         }
     }

@@ -4,30 +4,31 @@
 //! (with `membership`, `change` and `maintain` for some kinds of steps), `report`, and come back later. `watch` and `caches`
 //! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
 //! members' data; `outdated` and `volumes` find what is not as the spec asks for; `vigils` remembers earlier looks, and
-//! `rolls` which clusters are changing; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
+//! `rolls` which clusters are changing; `upgrade_backup` sees to the backup before an upgrade; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
 mod ask;
-mod backoff;
+pub mod backoff;
 mod caches;
 mod change;
 mod compare;
 mod ensure;
-mod events;
+pub mod events;
 mod maintain;
 mod membership;
 mod node;
 mod observe;
 mod outdated;
-mod pod_problem;
+pub mod pod_problem;
 mod reconcile;
-mod report;
+pub mod report;
 mod rolls;
 mod scope;
 mod seen;
+mod upgrade_backup;
 mod vigils;
 mod volumes;
-mod watch;
+pub mod watch;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -22,10 +22,11 @@ use super::ask::{Asked, Endpoints, ask_members, cluster_version};
 use super::reconcile::Context;
 use super::seen::{Seen, node_of_pod};
 use super::volumes::{obstacles_to_growth, should_grow};
-use super::{compare, node, outdated, pod_problem};
+use super::{compare, node, outdated, pod_problem, upgrade_backup};
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_birth, read_identity, read_told,
 };
+use crate::objects::seed::{FETCH, RESTORE};
 
 /// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
 const MOST_MEMBERS: u32 = 99;
@@ -61,6 +62,7 @@ pub async fn observe(
     let mut observed = Observed {
         uid: uid.clone().unwrap_or_default(),
         replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
+        restores: cluster.spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
         durable: !cluster.spec.storage.is_ephemeral(),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         paused: paused_by(cluster, &seen),
@@ -76,6 +78,7 @@ pub async fn observe(
         // An ID that can't be read is nobody's: nothing is founded, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
         versions: see_versions(cluster, &seen, &endpoints, &asked).await,
+        backup_first: upgrade_backup::look(&context.client, cluster).await,
         outdated,
         has_turn: true,
         migrates: cluster.spec.storage.migrate,
@@ -254,10 +257,18 @@ fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
         created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
         deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0.as_second()),
         began: containers.any(has_begun),
+        restoring: is_restoring(pod),
         ready: conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         node: node_of_pod(pod).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
         problem: pod_problem::problem_of(pod),
     }
+}
+
+/// Whether one of the containers that come before etcd in the first pod of a restored cluster is at work.
+fn is_restoring(pod: &Pod) -> bool {
+    let init = pod.status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
+    let is_at_work = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.running.is_some());
+    init.filter(|status| [FETCH, RESTORE].contains(&status.name.as_str())).any(is_at_work)
 }
 
 fn seconds_of(time: &str) -> Option<i64> {

@@ -2,7 +2,10 @@
 
 use etcd_operator_core::gate::{NOT_TOLD, REFUSED};
 use etcd_operator_core::observed::{Problem, ProblemKind};
+use etcd_operator_store::report::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+
+use crate::objects::seed::{FETCH, RESTORE};
 
 /// Reasons for which a container is waiting that a new member would suffer from too.
 const NO_IMAGE: [&str; 6] = [
@@ -34,7 +37,8 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
     Some(Problem::new(kind, format!("the container {} waits: {reason} ({message})", container.name)))
 }
 
-/// What the gate said when it refused. It runs in both containers; in that of etcd it is of the past once etcd runs again.
+/// What the gate said when it refused, or what restores a backup. The gate runs in the container of etcd too; there it is of the
+/// past once etcd runs again.
 fn last_words_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
@@ -42,7 +46,16 @@ fn last_words_of_the_gate(container: &ContainerStatus) -> Option<(String, Option
     let message = ended.message.as_deref()?.trim();
     let refuses = [REFUSED, NOT_TOLD].iter().any(|prefix| message.starts_with(prefix));
     let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
-    (refuses || container.name == "gate").then(|| (message.to_owned(), at))
+    let is_known = ["gate", FETCH, RESTORE].contains(&container.name.as_str());
+    (refuses || is_known).then(|| (in_words(message), at))
+}
+
+/// What fetches a backup reports in a form for programs.
+fn in_words(message: &str) -> String {
+    match serde_json::from_str(message) {
+        Ok(Report::Failed(failure)) => format!("the backup can't be restored: {}", failure.message),
+        _ => message.to_owned(),
+    }
 }
 
 fn no_node(status: &PodStatus) -> Option<Problem> {

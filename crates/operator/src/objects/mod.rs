@@ -4,6 +4,7 @@ pub mod annotations;
 pub mod claim;
 pub mod peer;
 pub mod pod;
+pub mod seed;
 pub mod services;
 
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ pub fn is_pod_of(pod: &Pod, peer: &EtcdPeer) -> bool {
     pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.metadata.uid.as_ref())
 }
 
-fn owner<K: Resource<DynamicType = ()>>(name: &str, uid: Option<String>) -> Value {
+pub fn owner<K: Resource<DynamicType = ()>>(name: &str, uid: Option<String>) -> Value {
     json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),

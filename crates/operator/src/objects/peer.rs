@@ -52,7 +52,8 @@ pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option
     });
     let initial_cluster_state =
         if founders.is_some() { InitialClusterState::New } else { InitialClusterState::Existing };
-    let bootstrap = Bootstrap { static_members: initial_cluster, initial_cluster_state };
+    let restore = founders.and_then(|_| cluster.spec.bootstrap.as_ref()?.restore.clone());
+    let bootstrap = Bootstrap { static_members: initial_cluster, initial_cluster_state, restore };
     let spec = EtcdPeerSpec { bootstrap: Some(bootstrap), ..recipe.spec };
     let annotations: BTreeMap<&str, String> = recipe.restart.into_iter().map(|value| (RESTART, value)).collect();
     json!({

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy};
+use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy, RestoreFrom};
 use etcd_operator_core::cpu::gomaxprocs;
 use etcd_operator_core::names::Place;
 use etcd_operator_core::plan::Start;
@@ -10,7 +10,7 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::annotations::{self, ROLE};
-use super::{cluster_labels, member_labels, owned_by_peer};
+use super::{cluster_labels, member_labels, owned_by_peer, seed};
 
 /// What the operator was told about the pods of all clusters.
 #[derive(Clone, Debug)]
@@ -24,14 +24,14 @@ pub struct Settings {
 }
 
 /// The user and group that everything in the pod runs as, and that owns the files on the volume.
-const USER: i64 = 65532;
-const VOLUME: &str = "etcd-data";
-const MOUNT: &str = "/var/lib/etcd";
+pub const USER: i64 = 65532;
+pub(super) const VOLUME: &str = "etcd-data";
+pub(super) const MOUNT: &str = "/var/lib/etcd";
 /// A folder on the volume rather than the volume itself: on a disk of its own that has a lost+found.
 pub const DATA_DIR: &str = "/var/lib/etcd/data";
 /// Where the gate puts a copy of itself for the etcd container, whose image has none.
-const GATE_VOLUME: &str = "gate";
-const GATE_MOUNT: &str = "/gate-bin";
+pub(super) const GATE_VOLUME: &str = "gate";
+pub(super) const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
 const METRICS_PORT: u16 = 2381;
 
@@ -47,6 +47,17 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
     notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
     notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
     notes.extend(annotations::of_told(start.told).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let mut init_containers = vec![gate(&template, settings)];
+    let mut etcd = etcd(spec, &template, place, ordinal, start, settings);
+    let mut volumes = vec![volume(spec, &name), gate_volume()];
+    let restore = to_restore(spec, start);
+    if let Some(from) = restore {
+        let seed = seed::Seed { spec, template: &template, place, ordinal, start, settings };
+        init_containers.extend([seed.fetch(from), seed.restore()]);
+        volumes.extend(seed::source_volume(from));
+        // Without the backup, etcd would found a cluster without any data.
+        seed::say_that_it_restores(&mut etcd);
+    }
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -72,9 +83,10 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "initContainers": [gate(&template, settings)],
-            "containers": [etcd(spec, &template, place, ordinal, start, settings)],
-            "volumes": [volume(spec, &name), gate_volume()],
+            "initContainers": init_containers,
+            "containers": [etcd],
+            "volumes": volumes,
+            "serviceAccountName": restore.and_then(|it| it.credentials()?.service_account_name.clone()),
             "affinity": affinity(&template, &place.cluster),
             "tolerations": template.tolerations,
             "nodeSelector": template.node_selector,
@@ -83,6 +95,12 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
             "imagePullSecrets": template.image_pull_secrets,
         },
     })
+}
+
+/// What a member begins with, if it is the first of a cluster that begins with a backup.
+fn to_restore<'a>(spec: &'a EtcdPeerSpec, start: &Start) -> Option<&'a RestoreFrom> {
+    start.founding.as_ref()?;
+    spec.bootstrap.as_ref()?.restore.as_ref()
 }
 
 /// Looks at the data when the pod starts, so that a pod that may not start never gets as far as etcd, and copies itself.
@@ -102,7 +120,7 @@ fn gate(template: &PodTemplate, settings: &Settings) -> Value {
 }
 
 /// What the gate is told, in either container. The kubelet reads the annotations anew whenever it starts a container.
-fn gate_environment() -> Vec<Value> {
+pub(super) fn gate_environment() -> Vec<Value> {
     let note = |variable: &str, annotation: &str| {
         json!({
             "name": variable,
@@ -215,7 +233,7 @@ fn affinity(template: &PodTemplate, cluster: &str) -> Value {
     json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
 }
 
-fn locked_down() -> Value {
+pub fn locked_down() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,

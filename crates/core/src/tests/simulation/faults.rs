@@ -245,6 +245,7 @@ fn recreate(world: &mut World) {
     world.api.peers.clear();
     let cluster = &mut world.api.cluster;
     cluster.lives += 1;
+    cluster.restores = false;
     cluster.version += 1;
     (cluster.birth, cluster.cluster_id, cluster.paused) = (None, None, false);
     (cluster.accepted, cluster.oldest_log) = (None, None);

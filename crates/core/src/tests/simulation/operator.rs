@@ -131,6 +131,7 @@ impl Operator {
             Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::AcceptVersion(_) | Step::RecordLogVersion(_) => {
                 record(world, seen, step)
             }
+            Step::TakeBackup => return Err("nobody asked for a backup".to_owned()),
             // What belongs to an EtcdCluster that is gone is collected at once.
             Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
                 Effect::Failed

@@ -30,6 +30,9 @@ pub fn check(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
+/// How it is told that there is always something to do or to wait for.
+const NEVER_RESTS: &str = "it never comes to rest";
+
 /// The faults stop: every machine is repaired, and the user lets the operator work. What is lost stays lost, and what
 /// hangs goes on hanging. When all is well, the user may ask for the next version or the one before.
 pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
@@ -45,7 +48,14 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
     world.api.cluster.paused = false;
     ask_for(world, version_of(possible_minor(world)));
     operator.crash(world);
-    if !come_to_rest(world, operator)? {
+    let mut rests = come_to_rest(world, operator);
+    // What the members run may show only now. Who is refused is told so, and asks for that.
+    let is_refused = matches!(&rests, Err(broken) if broken.starts_with(NEVER_RESTS));
+    if is_refused && possible_minor(world) != minor_of(world.api.cluster.wanted) {
+        ask_for(world, version_of(possible_minor(world)));
+        rests = come_to_rest(world, operator);
+    }
+    if !rests? {
         return Ok(());
     }
     for _ in 0..world.random.below(3) {
@@ -68,9 +78,14 @@ fn ask_for(world: &mut World, version: &'static str) {
 fn possible_minor(world: &World) -> u64 {
     let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
     let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
-    let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted));
+    // While nobody can be asked, the operator insists on what was reported last, and says so.
+    let is_asked = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
+    let reported = world.api.cluster.status.cluster_version.as_deref().map(minor_of).filter(|_| !is_asked);
+    let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted).max(reported));
     let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
-    agreed.or(made).unwrap_or(minor_of(world.api.cluster.wanted))
+    // A founding that has begun goes on with the version that it began with.
+    let accepted = world.api.cluster.accepted.as_deref().map(minor_of);
+    agreed.or(accepted).or(made).unwrap_or(minor_of(world.api.cluster.wanted))
 }
 
 /// The next minor version, or the one before.
@@ -163,7 +178,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
 
 /// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
-    let stuck = || format!("it never comes to rest: {plan:?}");
+    let stuck = || format!("{NEVER_RESTS}: {plan:?}");
     // A founder that can't be stopped keeps the others waiting until its machine is restarted.
     if world.etcd.is_none() && world.processes.iter().any(|process| process.unkillable) {
         return Ok(());

@@ -20,6 +20,7 @@ pub fn brief(step: &Step) -> String {
         Step::Relabel { ordinal } => format!("Relabel c-{ordinal}"),
         Step::Resize { ordinal } => format!("Resize c-{ordinal}"),
         Step::GrowClaim { ordinal } => format!("GrowClaim c-{ordinal}"),
+        Step::TakeBackup => "TakeBackup".to_owned(),
         Step::AcceptVersion(version) => format!("AcceptVersion {version}"),
         Step::RecordLogVersion(version) => format!("RecordLogVersion {version}"),
         Step::EnableDowngrade(version) => format!("EnableDowngrade to {version}"),

@@ -67,6 +67,8 @@ pub struct Cluster {
     /// Counts up with every change, also of the status.
     pub version: u64,
     pub replicas: u32,
+    /// Whether it begins with a backup. One that is created again goes on with what is there.
+    pub restores: bool,
     /// The version of etcd that is asked for, and the one that was found possible.
     pub wanted: &'static str,
     pub accepted: Option<String>,
@@ -162,6 +164,7 @@ impl World {
             lives: 0,
             version: 0,
             replicas: random.one_of(&[1, 2, 3, 3, 3, 4, 5, 5]),
+            restores: random.one_of(&[true, false, false, false]),
             wanted: random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"]),
             accepted: None,
             oldest_log: None,
@@ -254,6 +257,7 @@ impl World {
             uid: format!("life-{}", cluster.lives),
             replicas: cluster.replicas,
             durable: self.storage != Storage::Ephemeral,
+            restores: cluster.restores,
             deleting: false,
             paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
             now: self.now,
@@ -279,6 +283,7 @@ impl World {
                     .map(|minor| format!("3.{minor}.0")),
                 flags: Vec::new(),
             },
+            backup_first: Default::default(),
             outdated: see_outdated(seen),
             has_turn: true,
             migrates: false,
@@ -378,6 +383,7 @@ fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
         created: pod.created,
         deleting_since: pod.deleting_since,
         began: pod.began,
+        restoring: false,
         ready: pod.ready,
         node: pod.node.map(|node| seen.nodes[node]),
         problem: pod.problem.clone(),

@@ -1,0 +1,39 @@
+//! Reads a backup from one end to the other.
+
+use std::env;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use etcd_operator_store::destination::Destination;
+use etcd_operator_store::download::download;
+use etcd_operator_store::manifest::Manifest;
+use etcd_operator_store::report::{Done, Failure, Found};
+use etcd_operator_store::task::{AGE_IDENTITY, Find};
+use tracing::info;
+
+pub async fn check(order: &Find) -> Result<Done, Failure> {
+    let from = Destination::open(&order.from)?;
+    let manifest = from.read_manifest().await?;
+    let (done, _) = read(order, &from, manifest, io::sink()).await?;
+    Ok(done)
+}
+
+/// Writes the snapshot as etcdutl reads it to `into`, and fails if it is not what it should be: what was written must not
+/// be used then.
+pub async fn read<W: Write + Send + 'static>(
+    order: &Find,
+    from: &Destination,
+    manifest: Option<Manifest>,
+    into: W,
+) -> Result<(Done, W), Failure> {
+    let identity = env::var(AGE_IDENTITY).ok().filter(|text| !text.is_empty());
+    info!(url = from.url(), manifest = manifest.is_some(), "reading the backup");
+    let begin = Instant::now();
+    let (unsealed, into) = download(from, identity.as_deref(), into).await?;
+    unsealed.check(manifest.as_ref(), order)?;
+    let (object_size, snapshot_size) = (unsealed.object.size, unsealed.snapshot.size);
+    info!(object_size, snapshot_size, seconds = begin.elapsed().as_secs_f32(), "the backup is whole");
+    let found = Found { snapshot_size, snapshot_sha256: unsealed.snapshot.sha256 };
+    let found = manifest.is_none().then_some(found);
+    Ok((Done { manifest, found, ..Done::default() }, into))
+}

@@ -1,0 +1,64 @@
+//! Asks the members how they are.
+
+use std::time::{Duration, Instant};
+
+use etcd_operator_etcd::{Error, MemberClient};
+use etcd_operator_store::report::Failure;
+use futures::future::join_all;
+use tracing::info;
+
+use crate::choose::{Answer, Said, whom_to_ask};
+
+/// How long one of them may take to say how it is.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a quorum is waited for: a cluster that chooses a new leader has one in a moment.
+const WITHOUT_QUORUM: Duration = Duration::from_secs(10);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+/// A member that may be asked for its snapshot, over the connection over which it said how it is.
+pub struct Member {
+    pub client: MemberClient,
+    pub said: Said,
+    pub with_quorum: bool,
+}
+
+/// Those that may be asked for a snapshot, the best first.
+pub async fn that_can_be_asked(endpoints: &[String]) -> Result<Vec<Member>, Failure> {
+    let begin = Instant::now();
+    loop {
+        let (clients, answers): (Vec<Option<MemberClient>>, Vec<Answer>) =
+            join_all(endpoints.iter().map(|url| ask(url))).await.into_iter().unzip();
+        let choice = whom_to_ask(&answers);
+        let good = choice.as_ref().is_ok_and(|choice| choice.with_quorum);
+        let hopeless = choice.as_ref().is_err_and(|failure| !failure.reason.may_pass());
+        if !good && !hopeless && begin.elapsed() < WITHOUT_QUORUM {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            continue;
+        }
+        let choice = choice?;
+        let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+        let (can_be_asked, with_quorum) = (choice.best_first.len(), choice.with_quorum);
+        info!(members = endpoints.len(), answered, can_be_asked, with_quorum, "asked the members how they are");
+        let mut all: Vec<Option<Member>> = clients
+            .into_iter()
+            .zip(answers)
+            .map(|(client, answer)| Some(Member { client: client?, said: answer.ok()?, with_quorum }))
+            .collect();
+        return Ok(choice.best_first.into_iter().filter_map(|index| all.get_mut(index)?.take()).collect());
+    }
+}
+
+async fn ask(url: &str) -> (Option<MemberClient>, Answer) {
+    match status(url).await {
+        Ok((client, said)) => (Some(client), Ok(said)),
+        Err(error) => (None, Err(error.to_string())),
+    }
+}
+
+async fn status(url: &str) -> Result<(MemberClient, Said), Error> {
+    let mut client = MemberClient::new(url, PATIENCE)?;
+    let status = client.status().await?;
+    // Over a clone, so that the connection stays what it is if no answer comes.
+    let agreed_on_a_read = client.with_deadline(PATIENCE).check_linearizable_read().await.is_ok();
+    Ok((client, Said { url: url.into(), status, agreed_on_a_read }))
+}

@@ -1,0 +1,175 @@
+//! The five fields of cron, and the time zone that they are meant in.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+const SHORTHANDS: [(&str, &str); 7] = [
+    ("@hourly", "0 * * * *"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@monthly", "0 0 1 * *"),
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+];
+
+/// One of the five: what it is called, what it goes from and to, and the names that its numbers have.
+struct Field {
+    name: &'static str,
+    first: u8,
+    last: u8,
+    /// The largest number that may be written: Sunday is 0 and 7.
+    largest: u8,
+    names: &'static [&'static str],
+}
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const FIELDS: [Field; 5] = [
+    Field { name: "a minute", first: 0, last: 59, largest: 59, names: &[] },
+    Field { name: "an hour", first: 0, last: 23, largest: 23, names: &[] },
+    Field { name: "a day of the month", first: 1, last: 31, largest: 31, names: &[] },
+    Field { name: "a month", first: 1, last: 12, largest: 12, names: &MONTHS },
+    Field { name: "a day of the week", first: 0, last: 6, largest: 7, names: &WEEKDAYS },
+];
+
+/// Numbers, each of them below 64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    fn insert(&mut self, number: u8) {
+        self.0 |= 1 << number;
+    }
+
+    fn contains(self, number: i8) -> bool {
+        u32::try_from(number).is_ok_and(|number| self.0.checked_shr(number).is_some_and(|rest| rest & 1 == 1))
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = i8> {
+        (0..64).filter(move |number| self.contains(*number))
+    }
+}
+
+/// When something is to be done, again and again.
+#[derive(Clone, Debug)]
+pub struct Cron {
+    pub(super) minutes: Numbers,
+    pub(super) hours: Numbers,
+    days: Numbers,
+    months: Numbers,
+    weekdays: Numbers,
+    /// Whether both kinds of days were chosen: then a day of either kind will do.
+    either_day: bool,
+    /// Whether it is for every hour. Then it follows the time that passes rather than the clock on the wall.
+    pub(super) every_hour: bool,
+    pub(super) zone: TimeZone,
+}
+
+/// Reads a schedule. The error is a sentence for whoever wrote it.
+pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, String> {
+    let wrong = |why: String| format!("spec.schedule {schedule:?} cannot be understood: {why}");
+    let shorthand = SHORTHANDS.iter().find(|(name, _)| *name == schedule.trim());
+    let fields: Vec<&str> = shorthand.map_or(schedule, |(_, fields)| fields).split_whitespace().collect();
+    if schedule.trim().starts_with('@') && shorthand.is_none() {
+        let names: Vec<&str> = SHORTHANDS.iter().map(|(name, _)| *name).collect();
+        return Err(wrong(format!("of the names that begin with @ there are {}", names.join(", "))));
+    }
+    let [minute, hour, day, month, weekday] = fields[..] else {
+        return Err(wrong(format!(
+            "it has {} fields instead of five: minute, hour, day of the month, month and day of the week",
+            fields.len()
+        )));
+    };
+    let [of_minute, of_hour, of_day, of_month, of_weekday] = &FIELDS;
+    let zone = TimeZone::get(time_zone).map_err(|_| {
+        format!("spec.timeZone {time_zone:?} is not the name of a time zone; write it like Europe/London")
+    })?;
+    let hours = of_hour.parse(hour).map_err(wrong)?;
+    let cron = Cron {
+        minutes: of_minute.parse(minute).map_err(wrong)?,
+        hours,
+        days: of_day.parse(day).map_err(wrong)?,
+        months: of_month.parse(month).map_err(wrong)?,
+        weekdays: of_weekday.parse(weekday).map_err(wrong)?,
+        either_day: !is_any(day) && !is_any(weekday),
+        every_hour: (0..24).all(|hour| hours.contains(hour)),
+        zone,
+    };
+    // Any time will do to begin with: what comes at all comes within a few years, even 29 February.
+    match cron.next_after(Timestamp::UNIX_EPOCH) {
+        Some(_) => Ok(cron),
+        None => Err(wrong("there is no such day in any year".to_owned())),
+    }
+}
+
+impl Cron {
+    pub(super) fn is_on(&self, date: Date) -> bool {
+        let day = self.days.contains(date.day());
+        let weekday = self.weekdays.contains(date.weekday().to_sunday_zero_offset());
+        self.months.contains(date.month()) && if self.either_day { day || weekday } else { day && weekday }
+    }
+}
+
+/// Whether a field leaves everything open.
+fn is_any(field: &str) -> bool {
+    field == "*" || field == "?"
+}
+
+impl Field {
+    /// Reads a list of numbers, ranges and steps.
+    fn parse(&self, text: &str) -> Result<Numbers, String> {
+        let mut numbers = Numbers::default();
+        for item in text.split(',') {
+            let (range, step) = match item.split_once('/') {
+                Some((range, step)) => (range, Some(self.step(step)?)),
+                None => (item, None),
+            };
+            let (from, to) = self.range(range, step.is_some())?;
+            for number in (from..=to).step_by(step.unwrap_or(1).into()) {
+                // Sunday again.
+                numbers.insert(if number > self.last { self.first } else { number });
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn range(&self, text: &str, has_step: bool) -> Result<(u8, u8), String> {
+        if is_any(text) {
+            return Ok((self.first, self.last));
+        }
+        let Some((from, to)) = text.split_once('-') else {
+            let number = self.number(text)?;
+            return Ok((number, if has_step { self.last.max(number) } else { number }));
+        };
+        let (from, to) = (self.number(from)?, self.number(to)?);
+        if from > to {
+            return Err(format!("the range {text:?} goes backwards; write the smaller number first"));
+        }
+        Ok((from, to))
+    }
+
+    fn number(&self, text: &str) -> Result<u8, String> {
+        if let Some(index) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(self.first + u8::try_from(index).unwrap_or_default());
+        }
+        let (first, largest) = (self.first, self.largest);
+        digits(text)
+            .filter(|number| (first..=largest).contains(number))
+            .ok_or_else(|| format!("{text:?} is not {}; there are {first} to {largest}", self.name))
+    }
+
+    fn step(&self, text: &str) -> Result<u8, String> {
+        // A longer one would never get beyond the first number, which is not what anybody means by it.
+        let longest = self.last - self.first + 1;
+        digits(text)
+            .filter(|step| (1..=longest).contains(step))
+            .ok_or_else(|| format!("{text:?} is not a step here; there are 1 to {longest}"))
+    }
+}
+
+/// A number as it is written here: without a sign.
+fn digits(text: &str) -> Option<u8> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}

@@ -1,0 +1,22 @@
+//! Backups at certain times: when one is due, and what becomes of a schedule.
+//!
+//! `cron` reads what the user wrote, `times` finds the times of it; `taken` is what is known of the EtcdBackups of a schedule,
+//! and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have come to nothing, `history` which
+//! EtcdBackup objects go, `cluster` what follows if the cluster is gone; `plan` puts it all together, and `status` says it.
+//!
+//! A backup is named after its time and numbered, so that everything can be found out again from the EtcdBackups that are
+//! there: a crash between making one and writing that down neither doubles nor skips anything.
+
+mod cluster;
+pub mod cron;
+mod due;
+mod history;
+mod overdue;
+pub mod plan;
+mod status;
+pub mod taken;
+mod tally;
+mod times;
+
+#[cfg(test)]
+mod tests;

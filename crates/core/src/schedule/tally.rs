@@ -1,0 +1,49 @@
+//! What all backups of a schedule come to: what was written down before, and what can be seen of those since.
+
+use etcd_operator_api::EtcdBackupScheduleStatus;
+use jiff::Timestamp;
+
+use super::taken::{Run, Taken};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// The latest time of the schedule that is dealt with.
+    pub last_time: Option<Timestamp>,
+    pub last_backup: Option<String>,
+    pub last_success: Option<Timestamp>,
+    /// How many backups were begun. The next one has the next number.
+    pub begun: i64,
+    pub failures: i32,
+    /// The number of the last backup that `failures` is about.
+    pub judged: i64,
+}
+
+/// Adds to what was written down what is not in it yet. Doing it again changes nothing.
+pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[Taken]) -> Tally {
+    let mut runs: Vec<(Run, &Taken)> = taken.iter().filter_map(|it| Some((it.run?, it))).collect();
+    runs.sort_by_key(|(run, _)| run.number);
+    let written_time = written.last_schedule_time.as_ref().map(|time| time.0);
+    let newest = runs.last().filter(|(run, _)| run.number >= written.backups_taken);
+    let (failures, judged) = judge(written, &runs);
+    let successes = taken.iter().filter_map(|it| it.end).filter(|end| end.succeeded).map(|end| end.at);
+    Tally {
+        last_time: runs.iter().map(|(run, _)| run.at).max().max(written_time),
+        last_backup: newest.map(|(_, it)| it.name.clone()).or_else(|| written.last_backup.clone()),
+        last_success: successes.max().max(written.last_successful_time.as_ref().map(|time| time.0)),
+        begun: runs.last().map_or(0, |(run, _)| run.number).max(written.backups_taken),
+        failures,
+        judged,
+    }
+}
+
+/// Counts failures in the order in which backups were begun, up to the first that has not ended. So each is counted once,
+/// whenever it ends.
+fn judge(written: &EtcdBackupScheduleStatus, runs: &[(Run, &Taken)]) -> (i32, i64) {
+    let (mut failures, mut judged) = (written.consecutive_failures, written.judged);
+    for (run, taken) in runs.iter().filter(|(run, _)| run.number > written.judged) {
+        let Some(end) = taken.end else { break };
+        failures = if end.succeeded { 0 } else { failures.saturating_add(1) };
+        judged = run.number;
+    }
+    (failures, judged)
+}

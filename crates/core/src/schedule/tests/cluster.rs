@@ -1,0 +1,159 @@
+//! What follows if the cluster is gone.
+
+use etcd_operator_api::EtcdBackupSchedule;
+use jiff::Timestamp;
+
+use super::support::{CLUSTER, at, backup, condition, looked_at, nightly, time, with_status};
+use crate::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use crate::schedule::taken::Taken;
+
+fn deleting() -> EtcdBackupSchedule {
+    let mut schedule = nightly();
+    schedule.spec.delete_with_cluster = true;
+    looked_at(&schedule, &[], at("15T12:00"))
+}
+
+fn plan_with(
+    schedule: &EtcdBackupSchedule,
+    cluster: &Seen,
+    taken: &[Taken],
+    deletion: Deletion,
+    now: Timestamp,
+) -> Plan {
+    plan(&Look { schedule, taken, cluster: cluster.clone(), deletion, now })
+}
+
+fn another() -> Seen {
+    Seen::There { uid: "another".to_owned() }
+}
+
+/// The schedule after its cluster was found to be gone.
+fn after_loss(schedule: &EtcdBackupSchedule, found: &Seen) -> EtcdBackupSchedule {
+    with_status(schedule, plan_with(schedule, found, &[], Deletion::NotBegun, at("15T13:00")).status)
+}
+
+#[test]
+fn without_its_cluster_nothing_is_begun_and_nothing_is_made_up_for_later() {
+    let schedule = looked_at(&nightly(), &[], at("15T12:00"));
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("16T03:00"));
+    assert_eq!((plan.begin.clone(), plan.delete_backups_of.clone()), (None, None));
+    assert_eq!(condition(&plan.status, "Ready"), Some(("False", "NoCluster")));
+    assert_eq!(plan.news.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["NoCluster"]);
+    assert_eq!(plan.again, Some(time("2026-11-16T03:00:30Z")));
+    let schedule = with_status(&schedule, plan.status);
+    let plan = plan_with(&schedule, &another(), &[], Deletion::NotBegun, at("16T03:05"));
+    assert_eq!((plan.begin, plan.again), (None, Some(at("17T03:00"))));
+    assert_eq!(plan.status.cluster_uid.as_deref(), Some("another"));
+}
+
+#[test]
+fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
+    let schedule = looked_at(&nightly(), &[], at("15T12:00"));
+    for found in [Seen::Gone, another()] {
+        let mut schedule = after_loss(&schedule, &found);
+        assert_eq!(condition(schedule.status.as_ref().expect("a status"), "BackupsDeleted"), None);
+        // Asking for it when it is too late does not delete them either.
+        schedule.spec.delete_with_cluster = true;
+        let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T14:00"));
+        assert_eq!(plan.delete_backups_of, None, "{found:?}");
+    }
+}
+
+#[test]
+fn if_asked_for_they_are_deleted_once_it_is_sure_that_the_cluster_is_gone() {
+    for found in [Seen::Gone, another()] {
+        let first = plan_with(&deleting(), &found, &[], Deletion::NotBegun, at("15T13:00"));
+        assert_eq!(first.delete_backups_of, None);
+        assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
+        assert_eq!(first.again, Some(time("2026-11-15T13:00:30Z")));
+        let schedule = with_status(&deleting(), first.status);
+        let early = plan_with(&schedule, &found, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
+        assert_eq!(early.delete_backups_of, None);
+        let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, time("2026-11-15T13:00:30Z"));
+        assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
+        assert_eq!((plan.begin, plan.status.next_schedule_time), (None, None));
+    }
+}
+
+#[test]
+fn a_cluster_that_is_there_again_keeps_its_backups() {
+    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let there = Seen::There { uid: CLUSTER.to_owned() };
+    let plan = plan_with(&schedule, &there, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of, None);
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), None);
+    assert_eq!(condition(&plan.status, "Ready"), Some(("True", "Scheduled")));
+    // If it goes again, the time begins anew.
+    let schedule = with_status(&schedule, plan.status);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T15:00"));
+    assert_eq!(plan.delete_backups_of, None);
+}
+
+#[test]
+fn nothing_is_deleted_while_a_backup_still_runs() {
+    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let running = [backup(at("15T12:55"), 1)];
+    let plan = plan_with(&schedule, &Seen::Gone, &running, Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of, None);
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
+}
+
+#[test]
+fn they_are_deleted_once_for_each_cluster() {
+    let schedule = after_loss(&deleting(), &another());
+    let runs = plan_with(&schedule, &another(), &[], Deletion::Runs { trouble: None }, at("15T13:01"));
+    assert_eq!(runs.delete_backups_of, None);
+    assert_eq!(condition(&runs.status, "BackupsDeleted"), Some(("False", "Deleting")));
+    let done = plan_with(&schedule, &another(), &[], Deletion::Done { deleted: 5 }, at("15T13:02"));
+    assert_eq!(condition(&done.status, "BackupsDeleted"), Some(("True", "Deleted")));
+    assert_eq!((&done.status.cluster_uid, &done.status.cluster_name), (&None, &None));
+
+    let schedule = with_status(&schedule, done.status);
+    let missing = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(missing.delete_backups_of, None);
+    assert_eq!(condition(&missing.status, "BackupsDeleted"), Some(("True", "Deleted")), "it can still be read");
+    let plan = plan_with(&schedule, &another(), &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of, None);
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), None, "there are new ones now");
+    assert_eq!(plan.status.cluster_uid.as_deref(), Some("another"));
+}
+
+#[test]
+fn what_could_not_be_deleted_is_told_and_tried_again_when_the_job_is_gone() {
+    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let failed = Deletion::Failed { reason: "AccessDenied".to_owned(), message: "no".to_owned() };
+    let plan = plan_with(&schedule, &Seen::Gone, &[], failed, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of, None);
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "AccessDenied")));
+    assert!(plan.news.iter().any(|it| it.is_bad && it.reason == "AccessDenied"));
+    let schedule = with_status(&schedule, plan.status);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T15:00"));
+    assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
+}
+
+#[test]
+fn a_schedule_that_is_given_another_cluster_deletes_nothing() {
+    let mut schedule = deleting();
+    if let Some(spec) = &mut schedule.spec.backup_template.spec {
+        spec.cluster_name = Some("other-etcd".to_owned());
+    }
+    for found in [Seen::Gone, another()] {
+        let schedule = after_loss(&schedule, &found);
+        let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T14:00"));
+        assert_eq!(plan.delete_backups_of, None, "{found:?}");
+        assert_eq!(condition(&plan.status, "BackupsDeleted"), None);
+    }
+}
+
+#[test]
+fn a_cluster_that_is_given_by_its_address_needs_no_etcdcluster() {
+    let mut schedule = nightly();
+    if let Some(spec) = &mut schedule.spec.backup_template.spec {
+        spec.cluster_name = None;
+    }
+    let schedule =
+        with_status(&schedule, plan_with(&schedule, &Seen::Elsewhere, &[], Deletion::NotBegun, at("15T12:00")).status);
+    let plan = plan_with(&schedule, &Seen::Elsewhere, &[], Deletion::NotBegun, at("16T03:00"));
+    assert!(plan.begin.is_some());
+    assert_eq!(plan.status.cluster_uid, None);
+}

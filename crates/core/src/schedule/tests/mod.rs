@@ -1,0 +1,10 @@
+//! What must be true of schedules. `support` builds them; `story` lets weeks pass in a small world, with an operator that
+//! crashes.
+
+mod cluster;
+mod cron;
+mod due;
+mod history;
+mod status;
+mod story;
+mod support;

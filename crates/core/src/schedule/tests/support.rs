@@ -1,0 +1,80 @@
+//! Schedules and backups to decide about.
+
+use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use crate::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use crate::schedule::taken::{End, Run, Taken, name_of};
+
+pub const CLUSTER: &str = "7a1f";
+
+/// A time in November 2026, for example `16T03:00`.
+pub fn at(day_and_time: &str) -> Timestamp {
+    time(&format!("2026-11-{day_and_time}:00Z"))
+}
+
+pub fn time(text: &str) -> Timestamp {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn minutes(count: i64) -> SignedDuration {
+    SignedDuration::from_mins(count)
+}
+
+/// A schedule that takes a backup every night at three, created on 10 November at noon.
+pub fn nightly() -> EtcdBackupSchedule {
+    let mut schedule: EtcdBackupSchedule = serde_json::from_value(json!({
+        "apiVersion": "etcd.improbable.io/v1alpha1",
+        "kind": "EtcdBackupSchedule",
+        "metadata": {"name": "nightly", "namespace": "db", "uid": "5c1e", "generation": 1},
+        "spec": {
+            "schedule": "0 3 * * *",
+            "backupTemplate": {"spec": {
+                "clusterName": "my-etcd",
+                "destination": {"objectURLTemplate": "s3://backups/{{.UID}}"},
+            }},
+        },
+    }))
+    .unwrap_or_else(|error| panic!("{error}"));
+    schedule.metadata.creation_timestamp = Some(Time(at("10T12:00")));
+    schedule
+}
+
+/// The backup of a time. It runs.
+pub fn backup(time: Timestamp, number: i64) -> Taken {
+    Taken {
+        name: name_of("nightly", time),
+        created: time,
+        run: Some(Run { at: time, number }),
+        end: None,
+        deleting: false,
+    }
+}
+
+/// One that ended after five minutes.
+pub fn ended(time: Timestamp, number: i64, succeeded: bool) -> Taken {
+    Taken { end: Some(End { at: time + minutes(5), succeeded }), ..backup(time, number) }
+}
+
+/// What is planned for a schedule whose cluster is there.
+pub fn plan_at(schedule: &EtcdBackupSchedule, taken: &[Taken], now: Timestamp) -> Plan {
+    let cluster = Seen::There { uid: CLUSTER.to_owned() };
+    plan(&Look { schedule, taken, cluster, deletion: Deletion::NotBegun, now })
+}
+
+/// The same schedule after it was looked at.
+pub fn looked_at(schedule: &EtcdBackupSchedule, taken: &[Taken], now: Timestamp) -> EtcdBackupSchedule {
+    with_status(schedule, plan_at(schedule, taken, now).status)
+}
+
+pub fn with_status(schedule: &EtcdBackupSchedule, status: EtcdBackupScheduleStatus) -> EtcdBackupSchedule {
+    EtcdBackupSchedule { status: Some(status), ..schedule.clone() }
+}
+
+/// What a condition says: its status and its reason.
+pub fn condition<'a>(status: &'a EtcdBackupScheduleStatus, type_: &str) -> Option<(&'a str, &'a str)> {
+    let found = status.conditions.iter().find(|it| it.type_ == type_);
+    found.map(|it| (it.status.as_str(), it.reason.as_str()))
+}

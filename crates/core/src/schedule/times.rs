@@ -1,0 +1,65 @@
+//! The times of a schedule, in the time zone that it is meant in.
+//!
+//! Where clocks are put forward or back, a schedule for certain hours keeps its number of times a day: a time that the clock
+//! leaves out is moved by as much as the clock is, and one that it shows twice is taken the first time. A schedule for every hour
+//! follows the time that passes instead: half-hourly stays half-hourly, also in the hour that comes twice.
+
+use std::iter::successors;
+
+use jiff::civil::Date;
+use jiff::tz::AmbiguousOffset;
+use jiff::{Timestamp, ToSpan};
+
+use super::cron::Cron;
+
+/// As far as one has to look for a day that comes at all: 29 February is up to eight years away.
+const DAYS: usize = 366 * 8 + 1;
+/// The times of a day are all within this many days of it, as the clocks of its zone see it. A zone can leave out a whole day.
+const MARGIN: i32 = 2;
+
+impl Cron {
+    /// The first time after this one.
+    pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        let from = self.date_of(time).checked_sub(MARGIN.days()).ok()?;
+        let dates = successors(Some(from), |date| date.tomorrow().ok()).take(DAYS);
+        nearest(dates, |date| self.times_on(date).filter(|it| *it > time).min(), Ord::min)
+    }
+
+    /// The last time that is not after this one.
+    pub fn last_until(&self, time: Timestamp) -> Option<Timestamp> {
+        let from = self.date_of(time).checked_add(MARGIN.days()).ok()?;
+        let dates = successors(Some(from), |date| date.yesterday().ok()).take(DAYS);
+        nearest(dates, |date| self.times_on(date).filter(|it| *it <= time).max(), Ord::max)
+    }
+
+    fn date_of(&self, time: Timestamp) -> Date {
+        self.zone.to_datetime(time).date()
+    }
+
+    /// The times of one day, not quite in order if clocks are changed.
+    fn times_on(&self, date: Date) -> impl Iterator<Item = Timestamp> {
+        let hours = self.hours.iter().filter(move |_| self.is_on(date));
+        let clock = hours.flat_map(move |hour| self.minutes.iter().map(move |minute| date.at(hour, minute, 0, 0)));
+        clock.flat_map(move |clock| {
+            let ambiguous = self.zone.to_ambiguous_timestamp(clock);
+            match ambiguous.offset() {
+                AmbiguousOffset::Gap { .. } if self.every_hour => [None, None],
+                AmbiguousOffset::Fold { .. } if self.every_hour => [ambiguous.earlier().ok(), ambiguous.later().ok()],
+                _ => [ambiguous.compatible().ok(), None],
+            }
+            .into_iter()
+            .flatten()
+        })
+    }
+}
+
+/// The best of the first day that has any. Its neighbour has a say: where clocks are put back at midnight, days overlap.
+fn nearest(
+    mut dates: impl Iterator<Item = Date>,
+    best_on: impl Fn(Date) -> Option<Timestamp>,
+    better: fn(Timestamp, Timestamp) -> Timestamp,
+) -> Option<Timestamp> {
+    let best = dates.find_map(&best_on)?;
+    let neighbour = dates.next().and_then(best_on);
+    Some(neighbour.map_or(best, |other| better(best, other)))
+}

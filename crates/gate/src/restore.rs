@@ -1,0 +1,62 @@
+//! Restores the backup that was fetched: beside the place of the data, so that what is there is whole or nothing, whenever the
+//! pod is stopped in between.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use etcd_operator_core::gate::Found;
+use etcd_operator_core::observed::Data;
+
+use crate::arguments::Program;
+use crate::check::{Settings, clear_half_made, look};
+
+/// Whether the backup still has to be restored. Not if the member ran already: whatever became of its data since, it is not
+/// what the backup holds.
+pub fn is_to_do(settings: &Settings) -> anyhow::Result<bool> {
+    let has_run = settings.told.data == Data::Kept;
+    Ok(settings.restore_dir.is_some() && !has_run && look(&settings.data_dir)? == Found::Nothing)
+}
+
+/// Lets the program restore the backup into the folder `data` below the one that is set aside for it, and puts that in place.
+pub fn restore(settings: &Settings, program: &Program) -> anyhow::Result<()> {
+    let restore_dir = settings.restore_dir.as_deref().context("GATE_RESTORE_DIR does not say where to restore")?;
+    let restored = restore_dir.join("data");
+    remove(&restored)?;
+    let path = program.path.display();
+    let ended = Command::new(&program.path).args(&program.arguments).output();
+    let ended = ended.with_context(|| format!("starting {path}"))?;
+    let words = String::from_utf8_lossy(&ended.stderr);
+    print!("{words}");
+    if !ended.status.success() {
+        let last = words.trim().lines().last().unwrap_or("it said nothing").to_owned();
+        bail!("{path} could not restore the backup ({}): {last}", ended.status);
+    }
+    match (look(&restored)?, settings.told.identity) {
+        (Found::Member(found), Some(expected)) if found == expected => {}
+        (found, expected) => bail!("{path} made something else than was asked for: {found:?} instead of {expected:?}"),
+    }
+    clear_half_made(&settings.data_dir, &Found::Nothing)?;
+    put_in_place(&restored, &settings.data_dir)?;
+    remove(restore_dir)?;
+    println!("the backup is restored");
+    Ok(())
+}
+
+/// What was moved aside in the place of the data stays there.
+fn put_in_place(restored: &Path, data_dir: &Path) -> anyhow::Result<()> {
+    let moved = fs::create_dir_all(data_dir)
+        .and_then(|()| fs::rename(restored.join("member"), data_dir.join("member")))
+        .and_then(|()| fs::File::open(data_dir)?.sync_all());
+    moved.with_context(|| format!("moving what is in {} to {}", restored.display(), data_dir.display()))
+}
+
+/// Removes a folder and what is in it, if it is there.
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done.with_context(|| format!("removing {}", folder.display())),
+    }
+}

@@ -1,0 +1,353 @@
+//! The reconcile of an EtcdBackup: a Job takes it, perhaps a second one proves it, and the status tells how it went.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use etcd_operator_api::{
+    BackupPhase, Compression, EtcdBackup, EtcdBackupSchedule, EtcdBackupStatus, EtcdCluster, Retention,
+    RetentionResult, Variables, Verify, labels,
+};
+use etcd_operator_core::conditions::{Statement, conditions_after};
+use etcd_operator_core::names::Place as Names;
+use etcd_operator_store::manifest::{Manifest, Origin};
+use etcd_operator_store::report::{Done, Pruned};
+use etcd_operator_store::task::{self, Backup, Place, Task};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::errand::{self, Errand, Progress};
+use super::{Context, Error, places, status, verify};
+
+/// When to look again at what a watch does not announce.
+const WHILE_WAITING: Duration = Duration::from_secs(5);
+const WHILE_RUNNING: Duration = Duration::from_secs(15);
+
+pub async fn reconcile(backup: &EtcdBackup, context: &Context) -> Result<Action, Error> {
+    let before = backup.status.clone().unwrap_or_default();
+    if before.has_ended() || backup.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let mut after = match before.phase {
+        Some(BackupPhase::Verifying) => go_on_verifying(backup, before.clone(), context).await?,
+        _ => go_on(backup, before.clone(), context).await?,
+    };
+    let now = Time(jiff::Timestamp::now());
+    after.observed_generation = backup.metadata.generation;
+    if after.has_ended() {
+        after.completion_time = Some(now.clone());
+    }
+    after.conditions = conditions_after(&before.conditions, &statements(&after), backup.metadata.generation, &now);
+    if after != before {
+        status::write(backup, &after, context).await?;
+        tell(backup, &after, context).await;
+    }
+    Ok(match after.phase {
+        Some(BackupPhase::Completed | BackupPhase::Failed) => Action::await_change(),
+        Some(BackupPhase::Running | BackupPhase::Verifying) => Action::requeue(WHILE_RUNNING),
+        _ => Action::requeue(WHILE_WAITING),
+    })
+}
+
+/// The next step of a backup that is not taken yet.
+async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context) -> Result<EtcdBackupStatus, Error> {
+    let (name, namespace) = (errand::name_of("backup", backup), backup.namespace().unwrap_or_default());
+    let seen = errand::look(&name, &namespace, context);
+    Ok(match seen.progress {
+        Progress::NotBegun => match order(backup, context).await? {
+            Order::Ready(task) => {
+                errand_of(backup, name, &task, context).begin(backup, context).await?;
+                let started = before.start_time.clone().unwrap_or_else(|| Time(jiff::Timestamp::now()));
+                let claim = backup.spec.destination.persistent_volume_claim.as_ref();
+                EtcdBackupStatus {
+                    phase: Some(BackupPhase::Running),
+                    start_time: Some(started),
+                    object_url: Some(places::shown_url(&task.to, claim.map(|claim| claim.claim_name.as_str()))),
+                    reason: None,
+                    message: None,
+                    ..before
+                }
+            }
+            Order::Wait(why) if is_overdue(backup) => failed(before, "ClusterNotReady", why),
+            Order::Wait(why) => EtcdBackupStatus { phase: Some(BackupPhase::Pending), message: Some(why), ..before },
+            Order::Impossible(why) => failed(before, "BadOrder", why),
+        },
+        Progress::Running { attempts, trouble } => {
+            EtcdBackupStatus { phase: Some(BackupPhase::Running), attempts: Some(attempts), message: trouble, ..before }
+        }
+        Progress::Done(done) => taken(backup, before, *done),
+        Progress::Failed { attempts, reason, message } => {
+            if reason == "PodCannotStart" {
+                errand::end(&name, &namespace, seen.job, context).await?;
+            }
+            failed(EtcdBackupStatus { attempts: Some(attempts), ..before }, &reason, message)
+        }
+        Progress::Unheard => {
+            errand::end(&name, &namespace, seen.job, context).await?;
+            before
+        }
+    })
+}
+
+fn failed(before: EtcdBackupStatus, reason: &str, message: String) -> EtcdBackupStatus {
+    EtcdBackupStatus {
+        phase: Some(BackupPhase::Failed),
+        reason: Some(reason.to_owned()),
+        message: Some(message),
+        ..before
+    }
+}
+
+/// Whether what the backup waits for has not come in the time that the backup has.
+fn is_overdue(backup: &EtcdBackup) -> bool {
+    let created = backup.creation_timestamp().map_or(0, |time| time.0.as_second());
+    let waited = jiff::Timestamp::now().as_second() - created;
+    waited > backup.spec.active_deadline().as_secs().cast_signed()
+}
+
+/// The status of a backup that was taken.
+fn taken(backup: &EtcdBackup, before: EtcdBackupStatus, done: Done) -> EtcdBackupStatus {
+    let Some(manifest) = done.manifest else {
+        return failed(before, "Unheard", "the pod did not say what it has backed up".to_owned());
+    };
+    let Manifest { revision, keys, etcd_version, cluster_id, member, with_quorum, .. } = manifest;
+    let is_to_verify = backup.spec.verify == Verify::Restore;
+    EtcdBackupStatus {
+        phase: Some(if is_to_verify { BackupPhase::Verifying } else { BackupPhase::Completed }),
+        attempts: before.attempts.or(Some(1)),
+        revision: Some(revision),
+        keys: Some(keys),
+        etcd_version: Some(etcd_version),
+        cluster_id: Some(cluster_id),
+        member: Some(member),
+        with_quorum: Some(with_quorum),
+        snapshot_size: i64::try_from(manifest.snapshot_size).ok(),
+        object_size: i64::try_from(manifest.object_size).ok(),
+        sha256: Some(manifest.snapshot_sha256),
+        retention: done.pruned.as_ref().map(retention_result),
+        message: done.pruned.and_then(|pruned| pruned.problem),
+        reason: None,
+        ..before
+    }
+}
+
+fn retention_result(pruned: &Pruned) -> RetentionResult {
+    let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    RetentionResult {
+        kept: number(pruned.kept),
+        deleted: number(pruned.deleted),
+        would_delete: pruned.would_delete.clone(),
+    }
+}
+
+/// The next step of a backup that was taken and is to be proven.
+async fn go_on_verifying(
+    backup: &EtcdBackup,
+    before: EtcdBackupStatus,
+    context: &Context,
+) -> Result<EtcdBackupStatus, Error> {
+    let (name, namespace) = (errand::name_of("verify", backup), backup.namespace().unwrap_or_default());
+    let seen = errand::look(&name, &namespace, context);
+    let proven = |verified: bool, reason: Option<String>, message: Option<String>| EtcdBackupStatus {
+        phase: Some(BackupPhase::Completed),
+        verified: Some(verified),
+        reason,
+        message,
+        ..before.clone()
+    };
+    Ok(match seen.progress {
+        Progress::NotBegun => {
+            let place = match place_of(backup) {
+                Ok(place) => place,
+                Err(why) => return Ok(proven(false, Some("BadOrder".to_owned()), Some(why))),
+            };
+            let cluster = source_cluster(backup, context).await?;
+            let image = cluster.as_ref().and_then(|cluster| cluster.spec.image.as_ref());
+            let version = before.etcd_version.clone().unwrap_or_default();
+            verify::errand(backup, &place, &version, image, &context.settings).begin(backup, context).await?;
+            before
+        }
+        Progress::Running { trouble, .. } => EtcdBackupStatus { message: trouble, ..before },
+        Progress::Done(_) => proven(true, None, None),
+        Progress::Failed { reason, message, .. } => {
+            if reason == "PodCannotStart" {
+                errand::end(&name, &namespace, seen.job, context).await?;
+            }
+            proven(false, Some(reason), Some(message))
+        }
+        Progress::Unheard => {
+            errand::end(&name, &namespace, seen.job, context).await?;
+            before
+        }
+    })
+}
+
+/// What a pod would have to do.
+enum Order {
+    Ready(Box<Backup>),
+    /// It can't be told yet.
+    Wait(String),
+    /// It never can, for this reason.
+    Impossible(String),
+}
+
+async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
+    let spec = &backup.spec;
+    let to = match place_of(backup) {
+        Ok(place) => place,
+        Err(why) => return Ok(Order::Impossible(why)),
+    };
+    let endpoints = match (&spec.source, &spec.cluster_name) {
+        (Some(source), _) => vec![source.cluster_url.clone()],
+        (None, Some(name)) => {
+            let Some(cluster) = source_cluster(backup, context).await? else {
+                return Ok(Order::Wait(format!("waits for the EtcdCluster {name:?}, which does not exist")));
+            };
+            let endpoints = endpoints_of(&cluster, &context.domain);
+            if endpoints.is_empty() {
+                return Ok(Order::Wait(format!("waits for the EtcdCluster {name:?}, which has no members yet")));
+            }
+            endpoints
+        }
+        (None, None) => return Ok(Order::Impossible("neither spec.clusterName nor spec.source is set".to_owned())),
+    };
+    let namespace = backup.namespace().unwrap_or_default();
+    let schedule = schedule_of(backup, context);
+    let origin = Origin {
+        backup: format!("{namespace}/{}", backup.name_any()),
+        uid: backup.uid().unwrap_or_default(),
+        cluster: spec.cluster_name.as_ref().map(|name| format!("{namespace}/{name}")),
+        schedule: schedule.as_ref().map(|schedule| format!("{namespace}/{}", schedule.name_any())),
+    };
+    Ok(Order::Ready(Box::new(Backup {
+        to,
+        endpoints,
+        compress: spec.compression == Compression::Zstd,
+        recipients: spec.recipients().to_vec(),
+        hash_keys: spec.verify == Verify::Restore,
+        origin,
+        retention: schedule.and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone))),
+    })))
+}
+
+fn errand_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context) -> Errand {
+    let spec = &backup.spec;
+    let template = spec.pod_template();
+    let credentials = spec.destination.credentials();
+    let claim = spec.destination.persistent_volume_claim.as_ref();
+    let task = Task::Backup(Box::new(task.clone()));
+    let mut agent = errand::agent(errand::AGENT, &task, credentials, None, &template, &context.settings);
+    agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(false)])).unwrap_or_default();
+    let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, false)]));
+    let parts = json!({"containers": [agent], "volumes": volumes});
+    Errand {
+        name,
+        label: labels::BACKUP_NAME,
+        pod: errand::pod(&template, credentials, parts),
+        template,
+        retries: spec.backoff_limit,
+        deadline: spec.active_deadline(),
+    }
+}
+
+/// Where the backup goes. The error is a sentence about a template that can't be filled.
+pub fn place_of(backup: &EtcdBackup) -> Result<Place, String> {
+    let created = backup.creation_timestamp().unwrap_or_else(|| Time(jiff::Timestamp::UNIX_EPOCH));
+    let variables = Variables {
+        name: &backup.name_any(),
+        namespace: &backup.namespace().unwrap_or_default(),
+        uid: &backup.uid().unwrap_or_default(),
+        created: &created,
+        cluster_name: backup.spec.cluster_name.as_deref(),
+    };
+    places::of_destination(&backup.spec.destination, &variables)
+}
+
+async fn source_cluster(backup: &EtcdBackup, context: &Context) -> Result<Option<EtcdCluster>, Error> {
+    let Some(name) = &backup.spec.cluster_name else { return Ok(None) };
+    let clusters: Api<EtcdCluster> = Api::namespaced(context.client.clone(), &backup.namespace().unwrap_or_default());
+    clusters.get_opt(name).await.map_err(Error::doing(format!("reading the EtcdCluster {name:?}")))
+}
+
+/// The members of a cluster: those that etcd knows of. The agent finds out which of them can be asked.
+fn endpoints_of(cluster: &EtcdCluster, domain: &str) -> Vec<String> {
+    let names = Names {
+        cluster: cluster.name_any(),
+        namespace: cluster.namespace().unwrap_or_default(),
+        domain: domain.to_owned(),
+    };
+    let members = cluster.status.iter().flat_map(|status| &status.members);
+    let ordinals: BTreeSet<u32> = members.filter_map(|member| names.ordinal_of_name(&member.name)).collect();
+    ordinals.into_iter().map(|ordinal| names.client_url(ordinal)).collect()
+}
+
+/// The schedule that made this backup, if it was one and is still there.
+fn schedule_of(backup: &EtcdBackup, context: &Context) -> Option<EtcdBackupSchedule> {
+    let owner = backup.owner_references().iter().find(|owner| owner.kind == "EtcdBackupSchedule")?;
+    let reference = ObjectRef::new(&owner.name).within(&backup.namespace()?);
+    let schedule = context.caches.schedules.objects.get(&reference)?;
+    let schedule = schedule.0.as_ref().ok().filter(|schedule| schedule.uid().as_ref() == Some(&owner.uid));
+    schedule.cloned()
+}
+
+fn retention_task(retention: &Retention, time_zone: &str) -> task::Retention {
+    let days = retention.days_of_month.clone().unwrap_or_default();
+    task::Retention {
+        keep_last: retention.keep_last.unwrap_or_default(),
+        keep_days: retention.keep_days.unwrap_or_default(),
+        keep_weeks: retention.keep_weeks.unwrap_or_default(),
+        keep_months: retention.keep_months.unwrap_or_default(),
+        keep_daily: retention.keep_daily.unwrap_or_default(),
+        keep_weekly: retention.keep_weekly.unwrap_or_default(),
+        keep_monthly: retention.keep_monthly.unwrap_or_default(),
+        days_of_month: days.days,
+        months: days.months,
+        time_zone: time_zone.to_owned(),
+        dry_run: retention.dry_run,
+    }
+}
+
+fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
+    let message = status.message.clone().unwrap_or_default();
+    let reason = status.reason.as_deref();
+    let url = status.object_url.as_deref().unwrap_or_default();
+    let revision = status.revision.unwrap_or_default();
+    let complete = match status.phase {
+        Some(BackupPhase::Completed) => {
+            Statement::yes("Complete", "Completed", format!("everything up to revision {revision} is in {url}"))
+        }
+        Some(BackupPhase::Failed) => Statement::no("Complete", reason.unwrap_or("Failed"), message.clone()),
+        Some(BackupPhase::Running | BackupPhase::Verifying) => Statement::no("Complete", "Running", message.clone()),
+        Some(BackupPhase::Pending) | None => Statement::no("Complete", "Pending", message.clone()),
+    };
+    let verified = status.verified.map(|verified| match verified {
+        true => Statement::yes("Verified", "Restored", "it was restored, and what came out is what was backed up"),
+        false => Statement::no("Verified", reason.unwrap_or("Failed"), message),
+    });
+    let member = status.member.as_deref().unwrap_or_default();
+    let quorum = (status.with_quorum == Some(false)).then(|| {
+        let message = format!("no quorum of the members answered; this is what {member} had, as far as it knew");
+        Statement::yes("QuorumLost", "Survivor", message)
+    });
+    [complete].into_iter().chain(verified).chain(quorum).collect()
+}
+
+async fn tell(backup: &EtcdBackup, status: &EtcdBackupStatus, context: &Context) {
+    let message = status.message.clone().unwrap_or_default();
+    let url = status.object_url.clone().unwrap_or_default();
+    let name = backup.name_any();
+    match (status.phase, status.verified) {
+        (Some(BackupPhase::Failed), _) => context.events.failed(backup, "BackupFailed", message).await,
+        (Some(BackupPhase::Completed), Some(false)) => {
+            context.events.failed(backup, "BackupNotVerified", message).await;
+        }
+        (Some(BackupPhase::Completed), verified) => {
+            let proven = if verified.is_some() { ", and restored to prove it" } else { "" };
+            let note = format!("Backed up to {url}{proven}");
+            context.events.done(backup, "BackupSucceeded", &name, note).await;
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,276 @@
+//! The controllers of EtcdBackups, EtcdBackupSchedules and EtcdRestores.
+//!
+//! The work itself is done by pods: an `errand` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
+//! `restore` each have the reconcile of one kind, `places` says where objects are and how a pod gets at them, `verify` builds the
+//! Job that proves a backup.
+
+mod backup;
+mod errand;
+pub mod places;
+mod restore;
+mod schedule;
+mod status;
+mod verify;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdRestore, labels};
+use futures::FutureExt;
+use futures::channel::mpsc;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt, select_all};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::{Action, Controller, Error as ControllerError};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+use crate::controller::backoff::Backoff;
+use crate::controller::events::Events;
+use crate::controller::watch::{Cache, CacheClosed, watch};
+use crate::controller::{Scope, Work};
+use crate::metrics::Metrics;
+use crate::objects::pod::Settings;
+use crate::shutdown::Shutdown;
+use crate::words::describe;
+
+/// How many objects are worked on at the same time.
+const CONCURRENCY: usize = 16;
+/// How long a reconcile may take, so that a slow one gives up its place to others.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How long reconciles that have begun may take to finish when the process stops.
+const LAST_RECONCILES: Duration = Duration::from_secs(10);
+
+/// The label that tells the pods and Jobs of errands from those of clusters.
+pub const APP_NAME: &str = "etcd-errand";
+
+/// The objects that these controllers know of, as they were last seen.
+#[derive(Clone)]
+pub struct Caches {
+    pub backups: Cache<DeserializeGuard<EtcdBackup>>,
+    pub schedules: Cache<DeserializeGuard<EtcdBackupSchedule>>,
+    pub restores: Cache<DeserializeGuard<EtcdRestore>>,
+    pub jobs: Cache<Job>,
+    pub pods: Cache<Pod>,
+}
+
+impl Caches {
+    /// A cache that is not filled yet knows too little to decide anything from.
+    async fn wait_until_filled(&self) -> Result<(), CacheClosed> {
+        self.backups.wait_until_filled().await?;
+        self.schedules.wait_until_filled().await?;
+        self.restores.wait_until_filled().await?;
+        self.jobs.wait_until_filled().await?;
+        self.pods.wait_until_filled().await
+    }
+
+    fn are_filled(&self) -> bool {
+        self.backups.is_filled()
+            && self.schedules.is_filled()
+            && self.restores.is_filled()
+            && self.jobs.is_filled()
+            && self.pods.is_filled()
+    }
+}
+
+/// What every reconcile has at hand.
+pub struct Context {
+    pub client: Client,
+    pub caches: Caches,
+    pub settings: Settings,
+    /// The DNS domain of the Kubernetes cluster.
+    pub domain: String,
+    pub events: Events,
+    turns: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("reading the caches: {0}")]
+    Caches(#[from] CacheClosed),
+    #[error("{doing}: {}", describe(.source))]
+    Api { doing: String, source: Box<kube::Error> },
+    #[error("it took longer than {} s", DEADLINE.as_secs())]
+    TookTooLong,
+}
+
+impl Error {
+    /// For `map_err`: what was being done when the API server refused it.
+    pub fn doing(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let doing = doing.into();
+        move |source| Error::Api { doing, source: Box::new(source) }
+    }
+}
+
+/// Works until the process should stop, and finishes what was begun by then.
+pub async fn run(work: &Work) {
+    let turns = Arc::new(Semaphore::new(CONCURRENCY));
+    let (controllers, caches): (Vec<_>, Vec<_>) =
+        work.scopes.iter().map(|scope| start(scope, work, turns.clone())).unzip();
+    let too_late = async {
+        work.shutdown.begun().await;
+        // A controller whose cache was never filled would wait for that before it stops.
+        if caches.iter().all(Caches::are_filled) {
+            sleep(LAST_RECONCILES).await;
+        }
+    };
+    tokio::select! {
+        () = select_all(controllers.into_iter().flatten()).for_each(|()| std::future::ready(())) => {}
+        () = too_late => {}
+    }
+}
+
+/// The controllers of one scope, which work while they are polled, and the caches that they fill.
+fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'static, ()>; 3], Caches) {
+    let (backups, changed_backups) = watch(scope.api(&work.client), watcher::Config::default());
+    let (schedules, changed_schedules) = watch(scope.api(&work.client), watcher::Config::default());
+    let (restores, changed_restores) = watch(scope.api(&work.client), watcher::Config::default());
+    let (jobs, changed_jobs) = watch::<Job>(scope.api(&work.client), labelled_errand());
+    let (pods, changed_pods) = watch::<Pod>(scope.api(&work.client), labelled_errand());
+    let caches = Caches { backups, schedules, restores, jobs, pods };
+    let context = Arc::new(Context {
+        client: work.client.clone(),
+        caches: caches.clone(),
+        settings: work.settings.clone(),
+        domain: work.domain.clone(),
+        events: Events::new(work.client.clone()),
+        turns,
+        metrics: work.metrics.clone(),
+    });
+    // Each stream has one reader, who passes on what concerns the others.
+    let (schedules_told, told_schedules) = mpsc::unbounded();
+    let (restores_told, told_restores) = mpsc::unbounded();
+    let pass_on = Arc::new(PassOn { schedules: schedules_told, restores: restores_told });
+    let (of_backups, of_jobs, of_pods) = (pass_on.clone(), pass_on.clone(), pass_on);
+
+    let backups =
+        Controller::for_stream(changed_backups.inspect(move |it| of_backups.tell(it)), caches.backups.objects.clone())
+            .watches_stream(changed_jobs.inspect(move |it| of_jobs.tell(it)), |it| named_by(&it, labels::BACKUP_NAME))
+            .watches_stream(changed_pods.inspect(move |it| of_pods.tell(it)), |it| named_by(&it, labels::BACKUP_NAME));
+    let schedules =
+        Controller::for_stream(changed_schedules, caches.schedules.objects.clone()).reconcile_on(told_schedules);
+    let restores =
+        Controller::for_stream(changed_restores, caches.restores.objects.clone()).reconcile_on(told_restores);
+    let shutdown = || work.shutdown.clone();
+    let controllers = [
+        keep_running(backups, shutdown(), context.clone(), "etcdbackup", |it, context| {
+            async move { backup::reconcile(&it, &context).await }.boxed()
+        }),
+        keep_running(schedules, shutdown(), context.clone(), "etcdbackupschedule", |it, context| {
+            async move { schedule::reconcile(&it, &context).await }.boxed()
+        }),
+        keep_running(restores, shutdown(), context, "etcdrestore", |it, context| {
+            async move { restore::reconcile(&it, &context).await }.boxed()
+        }),
+    ];
+    (controllers, caches)
+}
+
+/// Which Jobs and pods to watch.
+fn labelled_errand() -> watcher::Config {
+    watcher::Config::default().labels(&format!("{}={APP_NAME}", labels::APP))
+}
+
+/// The object that a label names, in the same namespace.
+fn named_by<K, O>(object: &O, label: &str) -> Option<ObjectRef<K>>
+where
+    K: Resource<DynamicType = ()>,
+    O: Resource,
+{
+    Some(ObjectRef::new(object.labels().get(label)?).within(&object.namespace()?))
+}
+
+/// Tells schedules and restores that something of theirs has changed.
+struct PassOn {
+    schedules: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdBackupSchedule>>>,
+    restores: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdRestore>>>,
+}
+
+impl PassOn {
+    fn tell<O: Resource>(&self, changed: &watcher::Result<O>) {
+        let Ok(object) = changed else { return };
+        // Nobody hears it any more when the process stops.
+        if let Some(schedule) = named_by(object, labels::BACKUP_SCHEDULE_NAME) {
+            let _ = self.schedules.unbounded_send(schedule);
+        }
+        if let Some(restore) = named_by(object, labels::RESTORED_FROM) {
+            let _ = self.restores.unbounded_send(restore);
+        }
+    }
+}
+
+type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Result<Action, Error>>;
+
+/// Runs a controller until the process should stop. What can't be understood is left alone, what fails is tried again later.
+fn keep_running<K>(
+    controller: Controller<DeserializeGuard<K>>,
+    shutdown: Shutdown,
+    context: Arc<Context>,
+    kind: &'static str,
+    reconcile: Reconcile<K>,
+) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
+    let backoff = Arc::new(Backoff::default());
+    let (after_success, after_failure) = (backoff.clone(), backoff);
+    controller
+        .graceful_shutdown_on(async move { shutdown.begun().await })
+        .run(
+            move |object, context| {
+                let backoff = after_success.clone();
+                async move {
+                    let again = in_turn(&object, context, kind, reconcile).await?;
+                    backoff.forget(&object.namespace().unwrap_or_default(), &object.name_any());
+                    Ok(again)
+                }
+            },
+            move |object, _: &Error, _| {
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+                Action::requeue(after_failure.after_failure(&namespace, &name))
+            },
+            context,
+        )
+        .map(move |outcome| match outcome {
+            Err(ControllerError::ReconcilerFailed(error, object)) => {
+                warn!(%object, %error, "reconcile failed, trying again later");
+            }
+            Err(ControllerError::QueueError(error)) => warn!(kind, %error, "watching failed, trying again"),
+            Err(ControllerError::RunnerError(error)) => warn!(kind, %error, "a cache was closed"),
+            Ok(_) | Err(ControllerError::ObjectNotFound(_)) => {}
+        })
+        .boxed()
+}
+
+async fn in_turn<K>(
+    object: &Arc<DeserializeGuard<K>>,
+    context: Arc<Context>,
+    kind: &'static str,
+    reconcile: Reconcile<K>,
+) -> Result<Action, Error>
+where
+    K: Resource<DynamicType = ()> + Clone,
+{
+    let object = match &object.0 {
+        Ok(object) => Arc::new(object.clone()),
+        Err(invalid) => {
+            warn!(kind, error = %invalid, "leaving this object alone, because it cannot be understood");
+            return Ok(Action::await_change());
+        }
+    };
+    context.caches.wait_until_filled().await?;
+    let _turn = context.turns.acquire().await;
+    let started = Instant::now();
+    let result = timeout(DEADLINE, reconcile(object, context.clone())).await.unwrap_or(Err(Error::TookTooLong));
+    context.metrics.record_reconcile(kind, result.is_ok(), started.elapsed());
+    result
+}

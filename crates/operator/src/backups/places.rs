@@ -1,0 +1,69 @@
+//! Where the objects of backups are, and what a pod needs to get at them.
+
+use etcd_operator_api::{Credentials, Decryption, Destination, RestoreFrom, StoreAccess, Variables, fill_template};
+use etcd_operator_store::task::{AGE_IDENTITY, Place, TASK, Task};
+use serde_json::{Value, json};
+
+/// Where a volume with backups is mounted.
+const CLAIM_MOUNT: &str = "/backups";
+const CLAIM_VOLUME: &str = "backups";
+
+/// Where a backup is to be found.
+pub fn of_source(from: &RestoreFrom) -> Place {
+    match &from.persistent_volume_claim {
+        Some(claim) => in_volume(&claim.path),
+        None => in_store(from.url().unwrap_or_default(), &from.access),
+    }
+}
+
+/// Where a backup goes. The error is a sentence about a template that can't be filled.
+pub fn of_destination(to: &Destination, variables: &Variables) -> Result<Place, String> {
+    match &to.persistent_volume_claim {
+        Some(claim) => Ok(in_volume(&fill_template(claim.path(), variables)?)),
+        None => Ok(in_store(fill_template(&to.url_template().unwrap_or_default(), variables)?, &to.access)),
+    }
+}
+
+/// How a place is told to people: what is in a volume is named after its claim.
+pub fn shown_url(place: &Place, claim: Option<&str>) -> String {
+    match (place.url.strip_prefix(&format!("file://{CLAIM_MOUNT}/")), claim) {
+        (Some(path), Some(claim)) => format!("pvc://{claim}/{path}"),
+        _ => place.url.clone(),
+    }
+}
+
+/// The path below the volume's root of something that is in a volume.
+pub fn path_in_volume(place: &Place) -> String {
+    place.url.strip_prefix(&format!("file://{CLAIM_MOUNT}/")).unwrap_or(&place.url).to_owned()
+}
+
+fn in_volume(path: &str) -> Place {
+    Place { url: format!("file://{CLAIM_MOUNT}/{}", path.trim_start_matches('/')), ..Place::default() }
+}
+
+fn in_store(url: String, access: &StoreAccess) -> Place {
+    Place {
+        url,
+        endpoint: access.endpoint().map(str::to_owned),
+        region: access.region().map(str::to_owned),
+        force_path_style: access.force_path_style().then_some(true),
+    }
+}
+
+/// The variables of a container that carries out a task: the task itself, and the secrets that it takes.
+pub fn environment(task: &Task, credentials: Option<&Credentials>, decryption: Option<&Decryption>) -> Vec<Value> {
+    // The types are ours and have nothing in them that JSON can't hold.
+    let task = serde_json::to_string(task).unwrap_or_default();
+    let secrets = credentials.map(Credentials::variables).unwrap_or_default();
+    let identity = decryption.map(|decryption| decryption.variable(AGE_IDENTITY));
+    let secrets = secrets.into_iter().chain(identity).map(|variable| json!(variable));
+    [json!({"name": TASK, "value": task})].into_iter().chain(secrets).collect()
+}
+
+pub fn claim_volume(claim: &str, read_only: bool) -> Value {
+    json!({"name": CLAIM_VOLUME, "persistentVolumeClaim": {"claimName": claim, "readOnly": read_only}})
+}
+
+pub fn claim_mount(read_only: bool) -> Value {
+    json!({"name": CLAIM_VOLUME, "mountPath": CLAIM_MOUNT, "readOnly": read_only})
+}

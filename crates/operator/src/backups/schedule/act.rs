@@ -1,0 +1,77 @@
+//! Making and deleting the EtcdBackups of a schedule.
+
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
+use etcd_operator_core::schedule::plan::Begin;
+use etcd_operator_core::schedule::taken::{NUMBER, SCHEDULED_AT, is_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
+use kube::{Api, Resource, ResourceExt};
+
+use super::super::{Context, Error};
+
+/// Those of the EtcdBackups that have these names.
+pub fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
+    backups.iter().filter(|backup| names.contains(&backup.name_any()))
+}
+
+/// Makes the EtcdBackup of a time, unless it was made before, and returns it.
+pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, Error> {
+    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &schedule.namespace().unwrap_or_default());
+    match backups.create(&PostParams::default(), &backup_of(schedule, begin)).await {
+        Err(kube::Error::Api(answer)) if answer.code == 409 => {
+            let doing = format!("making the EtcdBackup {:?}, whose name another one has", begin.name);
+            let there = backups.get_opt(&begin.name).await.map_err(Error::doing(doing.clone()))?;
+            let ours = there.filter(|backup| is_of(backup, &schedule.uid().unwrap_or_default()));
+            ours.ok_or_else(|| Error::doing(doing)(kube::Error::Api(answer)))
+        }
+        made => {
+            let made = made.map_err(Error::doing(format!("making the EtcdBackup {:?}", begin.name)))?;
+            context.events.done(schedule, "BackupBegun", &begin.name, note_of(begin)).await;
+            Ok(made)
+        }
+    }
+}
+
+fn note_of(begin: &Begin) -> String {
+    let Begin { name, at, .. } = begin;
+    match begin.missed_since {
+        Some(first) => format!("Began {name} for {at}; it makes up for all that were missed since {first}"),
+        None => format!("Began {name} for {at}"),
+    }
+}
+
+fn backup_of(schedule: &EtcdBackupSchedule, begin: &Begin) -> EtcdBackup {
+    let template = schedule.spec.backup_metadata();
+    let (mut of_backup, mut annotations) = (template.labels, template.annotations);
+    of_backup.insert(labels::BACKUP_SCHEDULE_NAME.to_owned(), schedule.name_any());
+    annotations.insert(SCHEDULED_AT.to_owned(), begin.at.to_string());
+    annotations.insert(NUMBER.to_owned(), begin.number.to_string());
+    let spec = schedule.spec.backup_spec();
+    EtcdBackup {
+        metadata: ObjectMeta {
+            name: Some(begin.name.clone()),
+            namespace: schedule.namespace(),
+            labels: Some(of_backup),
+            annotations: Some(annotations),
+            owner_references: schedule.controller_owner_ref(&()).map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: EtcdBackupSpec { verify: if begin.verify { Verify::Restore } else { spec.verify }, ..spec },
+        status: None,
+    }
+}
+
+/// Deletes just this EtcdBackup, and with it the Job that may still run for it.
+pub async fn delete(backup: &EtcdBackup, context: &Context) -> Result<(), Error> {
+    let (name, namespace) = (backup.name_any(), backup.namespace().unwrap_or_default());
+    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &namespace);
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        preconditions: Some(Preconditions { uid: backup.uid(), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    match backups.delete(&name, &params).await {
+        Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(()),
+        deleted => deleted.map(drop).map_err(Error::doing(format!("deleting the EtcdBackup {namespace}/{name}"))),
+    }
+}

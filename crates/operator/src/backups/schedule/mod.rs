@@ -1,0 +1,149 @@
+//! The reconcile of an EtcdBackupSchedule: makes an EtcdBackup whenever one is due, takes old ones away, and tells how it goes.
+//!
+//! What is due is decided in `etcd_operator_core::schedule`. `act` makes and deletes EtcdBackups, `prune` deletes what is stored
+//! for a cluster that is gone.
+
+mod act;
+mod prune;
+
+use std::time::Duration;
+
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
+use etcd_operator_core::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use etcd_operator_core::schedule::taken::{Taken, is_of};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+use tracing::debug;
+
+use super::{Context, Error, status};
+
+/// How long to sleep at most: clocks are set, and machines are stopped and go on.
+const AT_MOST: Duration = Duration::from_secs(3600);
+const AT_LEAST: Duration = Duration::from_millis(100);
+
+/// A schedule with everything that is known about it.
+struct World {
+    schedule: EtcdBackupSchedule,
+    backups: Vec<EtcdBackup>,
+    cluster: Seen,
+    deletion: Deletion,
+}
+
+pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Action, Error> {
+    if schedule.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let cluster = see_cluster(schedule, context).await?;
+    let deletion = prune::look(schedule, context).await?;
+    let mut world = World { schedule: schedule.clone(), backups: in_cache(schedule, context), cluster, deletion };
+    let now = Timestamp::now();
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let mut planned = world.plan(now);
+    let mut acted = Ok(());
+    if !is_idle(&planned) {
+        // Caches may be behind, and what was done is not done again.
+        let Some(live) = world.look_past_caches(context).await? else { return Ok(Action::await_change()) };
+        world = live;
+        planned = world.plan(now);
+        acted = carry_out(&planned, &mut world, context).await;
+        planned = world.plan(now);
+    }
+    report(&planned, &world.schedule, context).await?;
+    if let Err(error) = acted {
+        context.events.failed(schedule, "BackupNotBegun", error.to_string()).await;
+        return Err(error);
+    }
+    Ok(planned.again.map_or_else(Action::await_change, |again| Action::requeue(time_until(again))))
+}
+
+impl World {
+    fn plan(&self, now: Timestamp) -> Plan {
+        let taken: Vec<Taken> = self.backups.iter().map(Taken::of).collect();
+        let (cluster, deletion) = (self.cluster.clone(), self.deletion.clone());
+        plan(&Look { schedule: &self.schedule, taken: &taken, cluster, deletion, now })
+    }
+
+    /// The same schedule as the API server has it now, unless it is gone.
+    async fn look_past_caches(self, context: &Context) -> Result<Option<World>, Error> {
+        let (name, namespace) = (self.schedule.name_any(), self.schedule.namespace().unwrap_or_default());
+        let schedules: Api<EtcdBackupSchedule> = Api::namespaced(context.client.clone(), &namespace);
+        let read = schedules.get_opt(&name).await;
+        let read = read.map_err(Error::doing(format!("reading the EtcdBackupSchedule {namespace}/{name}")))?;
+        let Some(schedule) = read.filter(|it| it.uid() == self.schedule.uid()) else { return Ok(None) };
+        let backups: Api<DeserializeGuard<EtcdBackup>> = Api::namespaced(context.client.clone(), &namespace);
+        let params = ListParams::default().labels(&format!("{}={name}", labels::BACKUP_SCHEDULE_NAME));
+        let listed = backups.list(&params).await;
+        let listed = listed.map_err(Error::doing(format!("listing the EtcdBackups of {namespace}/{name}")))?;
+        let uid = schedule.uid().unwrap_or_default();
+        let backups = listed.items.into_iter().filter_map(|backup| backup.0.ok());
+        Ok(Some(World { backups: backups.filter(|backup| is_of(backup, &uid)).collect(), schedule, ..self }))
+    }
+}
+
+fn is_idle(plan: &Plan) -> bool {
+    plan.begin.is_none() && plan.delete_backups_of.is_none() && plan.superfluous.is_empty()
+}
+
+fn in_cache(schedule: &EtcdBackupSchedule, context: &Context) -> Vec<EtcdBackup> {
+    let (namespace, uid) = (schedule.namespace(), schedule.uid().unwrap_or_default());
+    let all = context.caches.backups.objects.state();
+    let understood = all.iter().filter_map(|backup| backup.0.as_ref().ok());
+    understood.filter(|backup| backup.namespace() == namespace && is_of(backup, &uid)).cloned().collect()
+}
+
+/// Asks the API server itself: what follows from a cluster that is gone must not follow from a cache that is behind.
+async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Seen, Error> {
+    let Some(name) = schedule.spec.backup_spec().cluster_name else { return Ok(Seen::Elsewhere) };
+    let namespace = schedule.namespace().unwrap_or_default();
+    let clusters: Api<EtcdCluster> = Api::namespaced(context.client.clone(), &namespace);
+    let found = clusters.get_metadata_opt(&name).await;
+    let found = found.map_err(Error::doing(format!("reading the EtcdCluster {namespace}/{name}")))?;
+    Ok(found.map_or(Seen::Gone, |cluster| Seen::There { uid: cluster.uid().unwrap_or_default() }))
+}
+
+/// Does what is planned. What is made is added to the world, so that the next plan knows of it.
+async fn carry_out(plan: &Plan, world: &mut World, context: &Context) -> Result<(), Error> {
+    if let Some(begin) = &plan.begin {
+        for backup in act::named(&world.backups, &plan.stop) {
+            act::delete(backup, context).await?;
+        }
+        let made = act::make(&world.schedule, begin, context).await?;
+        world.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());
+        world.backups.push(made);
+    }
+    if let Some(cluster) = &plan.delete_backups_of {
+        prune::begin(&world.schedule, cluster, context).await?;
+        world.deletion = Deletion::Runs { trouble: None };
+    }
+    // What is left of them is in the status, so not before it is there.
+    if world.schedule.status.as_ref() == Some(&plan.status) {
+        for backup in act::named(&world.backups, &plan.superfluous) {
+            act::delete(backup, context).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn report(plan: &Plan, schedule: &EtcdBackupSchedule, context: &Context) -> Result<(), Error> {
+    if schedule.status.as_ref() == Some(&plan.status) {
+        return Ok(());
+    }
+    debug!(status = ?plan.status, "reporting");
+    status::write(schedule, &plan.status, context).await?;
+    for news in &plan.news {
+        if news.is_bad {
+            context.events.failed(schedule, &news.reason, news.note.clone()).await;
+        } else {
+            context.events.done(schedule, &news.reason, &schedule.name_any(), news.note.clone()).await;
+        }
+    }
+    Ok(())
+}
+
+fn time_until(time: Timestamp) -> Duration {
+    let left = time.duration_since(Timestamp::now()).max(SignedDuration::ZERO);
+    left.unsigned_abs().clamp(AT_LEAST, AT_MOST)
+}

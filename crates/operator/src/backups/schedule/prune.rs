@@ -1,0 +1,114 @@
+//! Deletes what a schedule has stored, once its cluster is gone and if that was asked for.
+
+use etcd_operator_api::{EtcdBackupSchedule, Variables, labels};
+use etcd_operator_core::schedule::plan::Deletion;
+use etcd_operator_store::task::{Place, Prune, Task};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::super::errand::{self, Errand, Progress};
+use super::super::{Context, Error, places};
+
+/// How far it has come, for the cluster that was seen last.
+pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Deletion, Error> {
+    let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
+    let Some(cluster) = cluster.filter(|_| schedule.spec.delete_with_cluster) else { return Ok(Deletion::NotBegun) };
+    let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
+    let seen = errand::look(&name, &namespace, context);
+    Ok(match seen.progress {
+        Progress::NotBegun => match place_of_all(schedule) {
+            Ok(_) => Deletion::NotBegun,
+            Err(why) => Deletion::Failed { reason: "BadOrder".to_owned(), message: why },
+        },
+        Progress::Running { trouble, .. } => Deletion::Runs { trouble },
+        Progress::Done(done) => {
+            let pruned = done.pruned.unwrap_or_default();
+            match pruned.problem {
+                None => Deletion::Done { deleted: pruned.deleted },
+                Some(problem) => Deletion::Failed { reason: "NotAllDeleted".to_owned(), message: problem },
+            }
+        }
+        Progress::Failed { reason, message, .. } => Deletion::Failed { reason, message },
+        Progress::Unheard => {
+            errand::end(&name, &namespace, seen.job, context).await?;
+            Deletion::Runs { trouble: None }
+        }
+    })
+}
+
+pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Context) -> Result<(), Error> {
+    // Otherwise `look` would have said so.
+    let Ok(below) = place_of_all(schedule) else { return Ok(()) };
+    let spec = schedule.spec.backup_spec();
+    let (template, credentials) = (spec.pod_template(), spec.destination.credentials());
+    let claim = spec.destination.persistent_volume_claim.as_ref();
+    let whose = format!("{}/{}", schedule.namespace().unwrap_or_default(), schedule.name_any());
+    let task = Task::Prune(Prune { below, schedule: whose, retention: None });
+    let mut agent = errand::agent(errand::AGENT, &task, credentials, None, &template, &context.settings);
+    agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(false)])).unwrap_or_default();
+    let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, false)]));
+    let errand = Errand {
+        name: name_of(schedule, cluster),
+        label: labels::BACKUP_SCHEDULE_NAME,
+        pod: errand::pod(&template, credentials, json!({"containers": [agent], "volumes": volumes})),
+        template,
+        retries: spec.backoff_limit,
+        deadline: spec.active_deadline(),
+    };
+    errand.begin(schedule, context).await
+}
+
+/// The name of the Job: it is done once for each cluster.
+fn name_of(schedule: &EtcdBackupSchedule, cluster: &str) -> String {
+    let cluster: String = cluster.chars().take(7).collect();
+    format!("{}-{cluster}", errand::name_of("prune", schedule))
+}
+
+/// The folder that has all backups of the schedule in it, however deep. The error is a sentence about a template that can't be
+/// filled.
+fn place_of_all(schedule: &EtcdBackupSchedule) -> Result<Place, String> {
+    let spec = schedule.spec.backup_spec();
+    let namespace = schedule.namespace().unwrap_or_default();
+    let like = |name: &str, created: Timestamp| {
+        let variables = Variables {
+            name,
+            namespace: &namespace,
+            uid: name,
+            created: &Time(created),
+            cluster_name: spec.cluster_name.as_deref(),
+        };
+        places::of_destination(&spec.destination, &variables)
+    };
+    // What two backups with nothing in common have in common.
+    let (one, other) = (like("a", Timestamp::UNIX_EPOCH)?, like("b", Timestamp::MAX)?);
+    Ok(Place { url: common_folder(&one.url, &other.url), ..one })
+}
+
+/// The part of two URLs up to the last `/` before they differ, with the query of the first.
+fn common_folder(one: &str, other: &str) -> String {
+    let (path, query) = one.split_once('?').map_or((one, None), |(path, query)| (path, Some(query)));
+    let other = other.split('?').next().unwrap_or_default();
+    let same: usize = path.chars().zip(other.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let folder = path[..same].rfind('/').map_or("", |slash| &path[..=slash]);
+    query.map_or_else(|| folder.to_owned(), |query| format!("{folder}?{query}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_backups_are_below_the_part_that_has_nothing_of_one_of_them() {
+        for (one, other, expected) in [
+            ("s3://b/db/a.db", "s3://b/db/b.db", "s3://b/db/"),
+            ("s3://b/a/x.db?region=eu", "s3://b/b/x.db?region=eu", "s3://b/?region=eu"),
+            ("gs://b/db/same.db", "gs://b/db/same.db", "gs://b/db/"),
+            ("file:///backups/19700101.db", "file:///backups/99991231.db", "file:///backups/"),
+            ("az://b/ä-a", "az://b/ö-b", "az://b/"),
+        ] {
+            assert_eq!(common_folder(one, other), expected);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The Job that proves a backup: it is fetched, restored by etcdutl, and opened by etcd itself, who is then asked for what is in it.
+
+use std::time::Duration;
+
+use etcd_operator_api::{EtcdBackup, Image, image, labels};
+use etcd_operator_store::task::{Fetch, Find, Place, Task, Verify};
+use serde_json::{Value, json};
+
+use super::errand::{self, Errand};
+use super::places;
+use crate::objects::pod::{Settings, locked_down};
+
+const SCRATCH: &str = "/scratch";
+const SNAPSHOT: &str = "/scratch/snapshot.db";
+const DATA: &str = "/scratch/data";
+const ENDPOINT: &str = "http://127.0.0.1:2379";
+/// More often than that it does not help.
+const RETRIES: i32 = 1;
+const DEADLINE: Duration = Duration::from_secs(3600);
+
+/// `version` is that of the member that was backed up, and `image` says where its image comes from.
+pub fn errand(backup: &EtcdBackup, place: &Place, version: &str, image: Option<&Image>, settings: &Settings) -> Errand {
+    let spec = &backup.spec;
+    let template = spec.pod_template();
+    let credentials = spec.destination.credentials();
+    let from = Find { from: place.clone(), sha256: None };
+    let for_version = Some(version.to_owned());
+    let fetch = Task::Fetch(Fetch { from: from.clone(), file: SNAPSHOT.to_owned(), for_version });
+    let compare = Task::Verify(Verify { from, endpoint: ENDPOINT.to_owned() });
+    let decryption = spec.decryption.as_ref();
+    let ours = |name: &str, task: &Task| errand::agent(name, task, credentials, decryption, &template, settings);
+    let claim = spec.destination.persistent_volume_claim.as_ref();
+    let image = image::name(image, version, &settings.etcd_repository);
+    let etcdutl = json!(["/usr/local/bin/etcdutl", "snapshot", "restore", SNAPSHOT, format!("--data-dir={DATA}")]);
+    let etcd = json!([
+        "/usr/local/bin/etcd",
+        format!("--data-dir={DATA}"),
+        format!("--listen-client-urls={ENDPOINT}"),
+        format!("--advertise-client-urls={ENDPOINT}"),
+        "--listen-peer-urls=http://127.0.0.1:2380",
+    ]);
+    let mut etcd = of_etcd("etcd", &image, etcd, settings);
+    // It runs beside the last container, and ends with it.
+    etcd["restartPolicy"] = json!("Always");
+    let mut volumes = vec![json!({"name": "scratch", "emptyDir": {}})];
+    volumes.extend(claim.map(|claim| places::claim_volume(&claim.claim_name, true)));
+    let with_mounts = |mut container: Value| {
+        let mut mounts = vec![json!({"name": "scratch", "mountPath": SCRATCH})];
+        mounts.extend(claim.map(|_| places::claim_mount(true)));
+        container["volumeMounts"] = json!(mounts);
+        container
+    };
+    let parts = json!({
+        "initContainers": [
+            with_mounts(ours("fetch", &fetch)),
+            with_mounts(of_etcd("restore", &image, etcdutl, settings)),
+            with_mounts(etcd),
+        ],
+        "containers": [with_mounts(ours(errand::AGENT, &compare))],
+        "volumes": volumes,
+    });
+    Errand {
+        name: errand::name_of("verify", backup),
+        label: labels::BACKUP_NAME,
+        pod: errand::pod(&template, credentials, parts),
+        template,
+        retries: RETRIES,
+        deadline: DEADLINE,
+    }
+}
+
+fn of_etcd(name: &str, image: &str, command: Value, settings: &Settings) -> Value {
+    json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": settings.pull_policy,
+        "command": command,
+        "securityContext": locked_down(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    })
+}

@@ -1,0 +1,117 @@
+//! What the first pod of a cluster has in addition if the cluster begins with a backup: a container that fetches it, and one
+//! that lets etcdutl restore it.
+
+use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
+use etcd_operator_core::names::Place as Names;
+use etcd_operator_core::plan::Start;
+use etcd_operator_store::task::{Fetch, Find, Task};
+use serde_json::{Value, json};
+
+use super::pod::{GATE_MOUNT, GATE_VOLUME, MOUNT, Settings, VOLUME, gate_environment, locked_down};
+use crate::backups::places;
+
+/// The names of the two containers.
+pub const FETCH: &str = "fetch";
+pub const RESTORE: &str = "restore";
+
+/// A folder on the volume, so that what is restored is moved to its place in one step.
+const RESTORE_DIR: &str = "/var/lib/etcd/restore";
+const SNAPSHOT: &str = "/var/lib/etcd/restore/snapshot.db";
+const RESTORED: &str = "/var/lib/etcd/restore/data";
+
+/// Revisions go up by more than any cluster writes between two backups, so that no client ever sees a revision twice with
+/// different content.
+const BUMP_REVISION: u64 = 1_000_000_000;
+
+/// The member that the backup is restored to.
+pub struct Seed<'a> {
+    pub spec: &'a EtcdPeerSpec,
+    pub template: &'a PodTemplate,
+    pub place: &'a Names,
+    pub ordinal: u32,
+    pub start: &'a Start,
+    pub settings: &'a Settings,
+}
+
+impl Seed<'_> {
+    /// Brings the backup onto the volume, checked.
+    pub fn fetch(&self, from: &RestoreFrom) -> Value {
+        let task = Task::Fetch(Fetch {
+            from: Find { from: places::of_source(from), sha256: from.sha256.clone() },
+            file: SNAPSHOT.to_owned(),
+            for_version: Some(self.spec.version.clone()),
+        });
+        let mut env = environment();
+        env.extend(places::environment(&task, from.credentials(), from.decryption.as_ref()));
+        let mut mounts = vec![json!({"name": VOLUME, "mountPath": MOUNT})];
+        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| places::claim_mount(true)));
+        json!({
+            "name": FETCH,
+            "image": self.settings.agent_image,
+            "imagePullPolicy": self.settings.pull_policy,
+            "command": ["/gate", "fetch", "--", "/agent"],
+            "env": env,
+            "resources": self.template.resources,
+            "securityContext": locked_down(),
+            "volumeMounts": mounts,
+            "terminationMessagePolicy": "File",
+        })
+    }
+
+    /// Makes a data dir of the backup, with the programs of the version that will run on it.
+    pub fn restore(&self) -> Value {
+        let name = self.place.member_name(self.ordinal);
+        let url = self.place.peer_url(self.ordinal);
+        let flags = [
+            ("data-dir", RESTORED.to_owned()),
+            ("name", name.clone()),
+            ("initial-cluster", format!("{name}={url}")),
+            ("initial-cluster-token", self.start.founding.clone().unwrap_or_default()),
+            ("initial-advertise-peer-urls", url),
+            ("bump-revision", BUMP_REVISION.to_string()),
+            // Whoever watches from an older revision is told to begin anew, as after any compaction.
+            ("mark-compacted", "true".to_owned()),
+        ];
+        let flags = flags.map(|(flag, value)| format!("--{flag}={value}"));
+        let command: Vec<String> = [&format!("{GATE_MOUNT}/gate"), "restore", "--", "/usr/local/bin/etcdutl"]
+            .into_iter()
+            .chain(["snapshot", "restore", SNAPSHOT])
+            .map(str::to_owned)
+            .chain(flags)
+            .collect();
+        json!({
+            "name": RESTORE,
+            "image": self.spec.image(&self.settings.etcd_repository),
+            "imagePullPolicy": self.spec.pull_policy().or(self.settings.pull_policy),
+            "command": command,
+            "env": environment(),
+            "resources": self.template.resources,
+            "securityContext": locked_down(),
+            "volumeMounts": [
+                {"name": VOLUME, "mountPath": MOUNT},
+                {"name": GATE_VOLUME, "mountPath": GATE_MOUNT, "readOnly": true},
+            ],
+            "terminationMessagePolicy": "File",
+        })
+    }
+}
+
+/// The volume that the backup is on, if it is on one.
+pub fn source_volume(from: &RestoreFrom) -> Option<Value> {
+    from.persistent_volume_claim.as_ref().map(|claim| places::claim_volume(&claim.claim_name, true))
+}
+
+/// Tells the gate that etcd must find what was restored.
+pub fn say_that_it_restores(etcd: &mut Value) {
+    if let Some(env) = etcd["env"].as_array_mut() {
+        env.push(restore_dir());
+    }
+}
+
+fn environment() -> Vec<Value> {
+    gate_environment().into_iter().chain([restore_dir()]).collect()
+}
+
+fn restore_dir() -> Value {
+    json!({"name": "GATE_RESTORE_DIR", "value": RESTORE_DIR})
+}

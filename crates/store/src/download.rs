@@ -1,0 +1,141 @@
+//! Reading a backup from one end to the other.
+
+use std::io::{self, Read, Write};
+
+use bytes::{Buf, Bytes};
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStoreExt};
+use tokio::sync::mpsc;
+
+use crate::destination::Destination;
+use crate::failure::is_not_found;
+use crate::manifest::Manifest;
+use crate::report::{Failure, Reason};
+use crate::task::Find;
+use crate::trailer::Fingerprint;
+pub use crate::unseal::Unsealed;
+use crate::unseal::{read_identities, unseal};
+
+/// As much is asked for at once: so every request is short, and has all tries to itself.
+const RANGE: u64 = 16 * 1024 * 1024;
+/// Pieces that wait to be unsealed: they are as large as the client reads them, some 100 KiB at most.
+const WAITING: usize = 8;
+
+/// Writes the snapshot that is in an object, which is opened with what is in `identity` if it is encrypted. What was
+/// written may only be used if this succeeds.
+pub async fn download<W: Write + Send + 'static>(
+    from: &Destination,
+    identity: Option<&str>,
+    mut into: W,
+) -> Result<(Unsealed, W), Failure> {
+    let identities = read_identities(identity.unwrap_or_default())?;
+    let object = from.object()?;
+    let (pieces, waiting) = mpsc::channel(WAITING);
+    let url = from.url().to_owned();
+    let unsealing = tokio::task::spawn_blocking(move || {
+        let pieces = Pieces { waiting, current: Bytes::new() };
+        unseal(&url, pieces, &identities, &mut into).map(|unsealed| (unsealed, into))
+    });
+    let read = read_all(from, object, pieces).await;
+    let broken = |e| Failure { reason: Reason::StoreFailed, message: format!("reading {}: {e}", from.url()) };
+    let unsealed = unsealing.await.map_err(broken)?;
+    // If reading failed, what the other side says is only what became of that.
+    read.and(unsealed)
+}
+
+/// Gives all of an object to who is at the other end, or as much as is wanted there.
+async fn read_all(
+    from: &Destination,
+    object: &Path,
+    pieces: mpsc::Sender<Result<Bytes, io::Error>>,
+) -> Result<(), Failure> {
+    let read = read_ranges(from, object, &pieces).await;
+    if read.is_err() {
+        // It must not look like the end of the object.
+        let _ = pieces.send(Err(io::ErrorKind::UnexpectedEof.into())).await;
+    }
+    read.map_err(|e| from.failure("reading", object, &e))
+}
+
+async fn read_ranges(
+    from: &Destination,
+    object: &Path,
+    pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
+) -> object_store::Result<()> {
+    let meta = match from.store.head(object).await {
+        // The answer to a HEAD request has no words. This one has: perhaps it is the bucket that is missing.
+        Err(e) if is_not_found(&e) => from.store.get(object).await?.meta,
+        meta => meta?,
+    };
+    let mut done = 0;
+    while done < meta.size {
+        let end = meta.size.min(done + RANGE);
+        let mut options = GetOptions { range: Some(GetRange::Bounded(done..end)), ..GetOptions::default() };
+        // All of it must be from the same object.
+        options.if_match = meta.e_tag.clone();
+        let mut stream = from.store.get_opts(object, options).await?.into_stream();
+        while let Some(piece) = stream.try_next().await? {
+            if pieces.send(Ok(piece)).await.is_err() {
+                return Ok(());
+            }
+        }
+        done = end;
+    }
+    Ok(())
+}
+
+/// The pieces as one stream, for a thread.
+struct Pieces {
+    waiting: mpsc::Receiver<Result<Bytes, io::Error>>,
+    current: Bytes,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.waiting.blocking_recv() {
+                Some(piece) => self.current = piece?,
+                None => return Ok(0),
+            }
+        }
+        let length = self.current.len().min(buffer.len());
+        self.current.copy_to_slice(&mut buffer[..length]);
+        Ok(length)
+    }
+}
+
+impl Unsealed {
+    /// Whether it is what it should be.
+    pub fn check(&self, manifest: Option<&Manifest>, find: &Find) -> Result<(), Failure> {
+        if let Some(manifest) = manifest {
+            let same = |what: &str, is: &Fingerprint, size: u64, sha256: &str| {
+                let says = "its manifest says";
+                if is.size != size {
+                    return Err(mismatch(find, format!("the {what} has {} bytes, {says} {size}", is.size)));
+                }
+                same_hash(find, what, &is.sha256, says, sha256)
+            };
+            same("object", &self.object, manifest.object_size, &manifest.object_sha256)?;
+            same("snapshot", &self.snapshot, manifest.snapshot_size, &manifest.snapshot_sha256)?;
+        }
+        match &find.sha256 {
+            Some(wanted) => same_hash(find, "snapshot", &self.snapshot.sha256, "it should be", wanted),
+            None => Ok(()),
+        }
+    }
+}
+
+fn same_hash(find: &Find, what: &str, is: &str, who_says: &str, wanted: &str) -> Result<(), Failure> {
+    if is.eq_ignore_ascii_case(wanted.trim()) {
+        return Ok(());
+    }
+    Err(mismatch(find, format!("the SHA-256 of the {what} is {is}, {who_says} {wanted}")))
+}
+
+fn mismatch(find: &Find, why: String) -> Failure {
+    Failure {
+        reason: Reason::HashMismatch,
+        message: format!("{} is not the backup that is wanted: {why}", find.from.url),
+    }
+}

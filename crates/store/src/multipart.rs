@@ -1,0 +1,128 @@
+//! An object that is written in parts, and is there only when all of them are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesOrdered;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStoreExt, PutPayload, Result};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::destination::Destination;
+use crate::files;
+use crate::parts::IN_FLIGHT;
+use crate::report::Failure;
+
+pub struct Multipart {
+    to: Destination,
+    object: Path,
+    way: Way,
+}
+
+enum Way {
+    /// The store knows the upload by a name, under which it can be removed by somebody else later.
+    Named { store: Arc<dyn MultipartStore>, id: String, begun: usize },
+    /// A file with a number behind its name.
+    File(Box<dyn MultipartUpload>),
+}
+
+impl Multipart {
+    pub async fn begin(to: &Destination) -> std::result::Result<Self, Failure> {
+        let object = to.object()?.clone();
+        let begun = match &to.multipart {
+            Some(store) => {
+                let id = store.create_multipart(&object).await;
+                id.map(|id| Way::Named { store: Arc::clone(store), id, begun: 0 })
+            }
+            None => to.store.put_multipart(&object).await.map(Way::File),
+        };
+        let way = begun.map_err(|e| to.failure("writing", &object, &e))?;
+        Ok(Self { to: to.clone(), object, way })
+    }
+
+    /// The name under which `remove_named` can remove it.
+    pub fn id(&self) -> Option<&str> {
+        match &self.way {
+            Way::Named { id, .. } => Some(id),
+            Way::File(_) => None,
+        }
+    }
+
+    /// Sends parts until there are no more of them, or until it is told to stop.
+    pub async fn send_all(
+        &mut self,
+        parts: mpsc::Receiver<Bytes>,
+        stop: oneshot::Receiver<()>,
+    ) -> std::result::Result<Vec<PartId>, Failure> {
+        tokio::select! {
+            sent = self.send_each(parts) => sent.map_err(|e| self.to.failure("writing", &self.object, &e)),
+            _ = stop => Ok(Vec::new()),
+        }
+    }
+
+    async fn send_each(&mut self, mut parts: mpsc::Receiver<Bytes>) -> Result<Vec<PartId>> {
+        let mut in_flight = FuturesOrdered::new();
+        let mut sent = Vec::new();
+        loop {
+            tokio::select! {
+                Some(part) = in_flight.next() => sent.push(part?),
+                part = parts.recv(), if in_flight.len() < IN_FLIGHT => match part {
+                    Some(part) => in_flight.push_back(self.send(part)),
+                    None => break,
+                },
+            }
+        }
+        while let Some(part) = in_flight.next().await {
+            sent.push(part?);
+        }
+        Ok(sent)
+    }
+
+    fn send(&mut self, part: Bytes) -> BoxFuture<'static, Result<PartId>> {
+        let part = PutPayload::from(part);
+        match &mut self.way {
+            Way::Named { store, id, begun } => {
+                let (store, object, id, index) = (Arc::clone(store), self.object.clone(), id.clone(), *begun);
+                *begun += 1;
+                Box::pin(async move { store.put_part(&object, &id, index, part).await })
+            }
+            Way::File(upload) => {
+                let written = upload.put_part(part);
+                Box::pin(async move { written.await.map(|()| PartId { content_id: String::new() }) })
+            }
+        }
+    }
+
+    /// The object appears with this.
+    pub async fn complete(&mut self, parts: Vec<PartId>) -> std::result::Result<(), Failure> {
+        let completed = match &mut self.way {
+            Way::Named { store, id, .. } => store.complete_multipart(&self.object, id, parts).await.map(drop),
+            Way::File(upload) => upload.complete().await.map(drop),
+        };
+        completed.map_err(|e| self.to.failure("completing", &self.object, &e))
+    }
+
+    /// Removes all parts.
+    pub async fn abort(mut self) -> std::result::Result<(), Failure> {
+        match &mut self.way {
+            Way::Named { id, .. } => remove_named(&self.to, &self.object, id).await,
+            Way::File(upload) => {
+                // It knows of nothing to remove if it failed while it was completed.
+                let _ = upload.abort().await;
+                files::remove_leftovers(&self.object).await
+            }
+        }
+    }
+}
+
+/// Removes the parts of an upload that somebody else began. One that is gone already is as good as removed.
+pub async fn remove_named(at: &Destination, object: &Path, id: &String) -> std::result::Result<(), Failure> {
+    let Some(store) = &at.multipart else { return Ok(()) };
+    match store.abort_multipart(object, id).await {
+        Err(e) if !crate::failure::is_not_found(&e) => Err(at.failure("removing the parts of", object, &e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Which backups may go. It is decided by the time that is recorded in them, never by their names.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+
+use crate::report::{Failure, Reason};
+use crate::task::Retention;
+
+/// The backups that no rule keeps, as indices into the times at which they were taken, oldest first.
+///
+/// The newest is always kept. What was taken later than now is kept, too, and counts for no rule: a clock is wrong, and
+/// nothing is lost for that. Rules that say nothing at all keep everything.
+pub fn what_may_go(rules: &Retention, taken_at: &[Timestamp], now: Timestamp) -> Result<Vec<usize>, Failure> {
+    let zone = time_zone(&rules.time_zone)?;
+    if says_nothing(rules) {
+        return Ok(Vec::new());
+    }
+    let mut newest_first: Vec<usize> = (0..taken_at.len()).filter(|&index| taken_at[index] <= now).collect();
+    newest_first.sort_by_key(|&index| std::cmp::Reverse((taken_at[index], index)));
+    let backups: Vec<Zoned> = newest_first.iter().map(|&index| taken_at[index].to_zoned(zone.clone())).collect();
+
+    let kept = kept_by_rules(rules, &backups, &now.to_zoned(zone));
+    let may_go = newest_first.iter().enumerate().filter(|(position, _)| !kept.contains(position));
+    let mut may_go: Vec<usize> = may_go.map(|(_, &index)| index).collect();
+    may_go.reverse();
+    Ok(may_go)
+}
+
+fn time_zone(name: &str) -> Result<TimeZone, Failure> {
+    if name.is_empty() {
+        return Ok(TimeZone::UTC);
+    }
+    TimeZone::get(name).map_err(|e| Failure {
+        reason: Reason::BadOrder,
+        message: format!("nothing is deleted, because {name:?} is no time zone: {e}"),
+    })
+}
+
+fn says_nothing(rules: &Retention) -> bool {
+    let numbers = [rules.keep_last, rules.keep_days, rules.keep_weeks, rules.keep_months];
+    let newest_of = [rules.keep_daily, rules.keep_weekly, rules.keep_monthly];
+    numbers.iter().chain(&newest_of).all(|&number| number == 0) && rules.days_of_month.is_empty()
+}
+
+/// The backups that are kept, by their position. They are sorted, the newest first.
+fn kept_by_rules(rules: &Retention, backups: &[Zoned], now: &Zoned) -> HashSet<usize> {
+    let mut kept: HashSet<usize> = (0..count(rules.keep_last).max(1)).take(backups.len()).collect();
+    let ages = [
+        (rules.keep_days, Span::new().try_days(rules.keep_days)),
+        (rules.keep_weeks, Span::new().try_weeks(rules.keep_weeks)),
+        (rules.keep_months, Span::new().try_months(rules.keep_months)),
+    ];
+    for (_, age) in ages.into_iter().filter(|(number, _)| *number > 0) {
+        match age.and_then(|age| now.checked_sub(age)) {
+            Ok(since) => kept.extend((0..backups.len()).take_while(|&position| backups[position] >= since)),
+            // Longer than there is time.
+            Err(_) => kept.extend(0..backups.len()),
+        }
+    }
+    kept.extend(newest_of_each(backups, rules.keep_daily, |backup| backup.date()));
+    kept.extend(newest_of_each(backups, rules.keep_weekly, |backup| {
+        let week = backup.date().iso_week_date();
+        (week.year(), week.week())
+    }));
+    kept.extend(newest_of_each(backups, rules.keep_monthly, |backup| (backup.year(), backup.month())));
+    kept.extend(newest_of_days(backups, &rules.days_of_month, rules.months, now.date()));
+    kept
+}
+
+/// The newest backup of each of the last days, weeks or months that have one.
+fn newest_of_each<K: Eq + Hash>(backups: &[Zoned], periods: u32, period: impl Fn(&Zoned) -> K) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let is_newest = |&position: &usize| seen.len() < count(periods) && seen.insert(period(&backups[position]));
+    (0..backups.len()).filter(is_newest).collect()
+}
+
+/// The newest backup of each of those days in this month and in as many before it.
+fn newest_of_days(backups: &[Zoned], days: &[u8], months_before: u32, today: Date) -> Vec<usize> {
+    let month_of = |date: Date| i32::from(date.year()) * 12 + i32::from(date.month());
+    let mut seen = HashSet::new();
+    let is_newest = |&position: &usize| {
+        let date = backups[position].date();
+        let months_ago = i64::from(month_of(today) - month_of(date));
+        let is_meant = days.iter().any(|&day| i16::from(day) == i16::from(date.day()));
+        is_meant && months_ago <= i64::from(months_before) && seen.insert(date)
+    };
+    (0..backups.len()).filter(is_newest).collect()
+}
+
+fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Rules on calendars that were looked at by hand, and random ones against a second opinion: what the rules say, written
+//! down once more in another way.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, date};
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(time: &str) -> Timestamp {
+    time.parse().unwrap()
+}
+
+/// Three backups a day, at 2, 10 and 18 o'clock.
+fn three_a_day(from: Date, to: Date, zone: &str) -> Vec<Timestamp> {
+    let days = from.series(1.day()).take_while(|day| *day <= to);
+    let times = days.flat_map(|day| [2, 10, 18].map(|hour| day.at(hour, 0, 0, 0).in_tz(zone).unwrap().timestamp()));
+    times.collect()
+}
+
+fn kept(rules: &Retention, taken_at: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
+    let may_go = what_may_go(rules, taken_at, now).unwrap();
+    taken_at.iter().enumerate().filter(|(index, _)| !may_go.contains(index)).map(|(_, time)| *time).collect()
+}
+
+#[test]
+fn the_1st_and_the_15th_of_the_previous_month_are_kept_and_one_of_each_of_them() {
+    let rules = Retention { days_of_month: vec![1, 15], months: 1, keep_days: 2, ..Retention::default() };
+    let backups = three_a_day(date(2026, 7, 20), date(2026, 9, 10), "UTC");
+    let expected = [
+        "2026-08-01T18:00:00Z",
+        "2026-08-15T18:00:00Z",
+        "2026-09-01T18:00:00Z",
+        // The last two days.
+        "2026-09-08T18:00:00Z",
+        "2026-09-09T02:00:00Z",
+        "2026-09-09T10:00:00Z",
+        "2026-09-09T18:00:00Z",
+        "2026-09-10T02:00:00Z",
+        "2026-09-10T10:00:00Z",
+        "2026-09-10T18:00:00Z",
+    ];
+    assert_eq!(kept(&rules, &backups, at("2026-09-10T18:00:00Z")), expected.map(at));
+}
+
+#[test]
+fn the_day_of_a_backup_is_that_of_the_time_zone() {
+    let rules =
+        |time_zone: &str| Retention { days_of_month: vec![1], time_zone: time_zone.into(), ..Retention::default() };
+    // In Tokyo it is the 1st already.
+    let backups = ["2026-08-31T16:00:00Z", "2026-09-01T16:00:00Z", "2026-09-02T16:00:00Z"].map(at);
+    let now = at("2026-09-03T00:00:00Z");
+    assert_eq!(kept(&rules("Asia/Tokyo"), &backups, now), [backups[0], backups[2]]);
+    assert_eq!(kept(&rules("UTC"), &backups, now), [backups[1], backups[2]]);
+    assert_eq!(kept(&rules(""), &backups, now), [backups[1], backups[2]]);
+}
+
+#[test]
+fn a_day_in_which_the_clock_is_changed_is_one_day() {
+    let zone = "Europe/Berlin";
+    let rules =
+        |keep_days, keep_daily| Retention { keep_days, keep_daily, time_zone: zone.into(), ..Retention::default() };
+    let on = |time: &str| format!("{time}[{zone}]").parse::<Zoned>().unwrap().timestamp();
+    // 25 hours long: 2:30 comes twice.
+    let long = [
+        on("2026-10-24T12:00"),
+        at("2026-10-25T00:30:00Z"),
+        at("2026-10-25T01:30:00Z"),
+        on("2026-10-25T12:00"),
+        on("2026-10-26T12:00"),
+    ];
+    assert_eq!(kept(&rules(0, 2), &long, on("2026-10-26T13:00")), [long[3], long[4]]);
+    assert_eq!(kept(&rules(2, 0), &long, on("2026-10-26T12:00")), long, "two days are 49 hours");
+    // 23 hours long.
+    let short = [on("2026-03-28T12:00"), on("2026-03-29T12:00"), on("2026-03-30T12:00")];
+    assert_eq!(kept(&rules(1, 0), &short, on("2026-03-30T12:00")), [short[1], short[2]]);
+    assert_eq!(kept(&rules(1, 0), &short, on("2026-03-30T12:01")), [short[2]]);
+}
+
+#[test]
+fn the_newest_of_each_week_and_month_is_kept_also_where_some_have_none() {
+    let backups =
+        ["2026-01-04T10:00:00Z", "2026-01-05T10:00:00Z", "2026-01-11T10:00:00Z", "2026-03-31T10:00:00Z"].map(at);
+    let now = at("2026-04-02T00:00:00Z");
+    let weekly = Retention { keep_weekly: 3, ..Retention::default() };
+    assert_eq!(kept(&weekly, &backups, now), [backups[0], backups[2], backups[3]], "weeks begin on Mondays");
+    let monthly = Retention { keep_monthly: 2, ..Retention::default() };
+    assert_eq!(kept(&monthly, &backups, now), [backups[2], backups[3]]);
+    // The first days of 2027 are in the last week of 2026.
+    let turn = ["2026-12-31T10:00:00Z", "2027-01-02T10:00:00Z", "2027-01-04T10:00:00Z"].map(at);
+    let two = Retention { keep_weekly: 2, ..Retention::default() };
+    assert_eq!(kept(&two, &turn, at("2027-01-05T00:00:00Z")), [turn[1], turn[2]]);
+}
+
+#[test]
+fn a_month_before_the_31st_is_the_last_day_of_a_shorter_one() {
+    let rules = Retention { keep_months: 1, ..Retention::default() };
+    let backups = ["2026-02-27T12:00:00Z", "2026-02-28T12:00:00Z", "2026-03-31T12:00:00Z"].map(at);
+    assert_eq!(kept(&rules, &backups, at("2026-03-31T12:00:00Z")), [backups[1], backups[2]]);
+}
+
+#[test]
+fn the_newest_is_kept_however_old_it_is() {
+    let rules = Retention { keep_days: 1, ..Retention::default() };
+    let backups = ["2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"].map(at);
+    assert_eq!(kept(&rules, &backups, at("2026-01-01T00:00:00Z")), [backups[1]]);
+}
+
+#[test]
+fn a_clock_that_was_wrong_costs_no_backup() {
+    let rules = Retention { keep_last: 1, ..Retention::default() };
+    // The second was taken while the clock was ahead.
+    let backups = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "2026-01-03T00:00:00Z"].map(at);
+    assert_eq!(kept(&rules, &backups, at("2026-01-03T00:00:01Z")), [backups[1], backups[2]]);
+}
+
+#[test]
+fn of_several_with_the_same_time_only_as_many_are_kept_as_the_rule_says() {
+    let backups = [at("2026-01-01T00:00:00Z"); 5];
+    let may_go = |rules| what_may_go(&rules, &backups, at("2026-01-02T00:00:00Z")).unwrap();
+    assert_eq!(may_go(Retention { keep_last: 2, ..Retention::default() }), [0, 1, 2]);
+    assert_eq!(may_go(Retention { keep_daily: 3, ..Retention::default() }), [0, 1, 2, 3]);
+}
+
+#[test]
+fn rules_that_say_nothing_keep_everything() {
+    let backups = three_a_day(date(2026, 1, 1), date(2026, 1, 3), "UTC");
+    assert_eq!(kept(&Retention::default(), &backups, at("2026-02-01T00:00:00Z")), backups);
+}
+
+#[test]
+fn without_knowing_the_time_zone_nothing_goes() {
+    let rules = Retention { keep_last: 1, time_zone: "Mars/Olympus".into(), ..Retention::default() };
+    let failure = what_may_go(&rules, &[at("2026-01-01T00:00:00Z")], at("2026-02-01T00:00:00Z")).unwrap_err();
+    assert_eq!(failure.reason, Reason::BadOrder);
+    assert!(failure.message.contains("Mars/Olympus"), "{failure:?}");
+}
+
+#[test]
+fn rules_for_ever_keep_everything() {
+    let backups = three_a_day(date(2026, 1, 1), date(2026, 1, 3), "UTC");
+    for rules in [
+        Retention { keep_last: u32::MAX, ..Retention::default() },
+        Retention { keep_days: u32::MAX, ..Retention::default() },
+        Retention { keep_weeks: u32::MAX, ..Retention::default() },
+        Retention { keep_months: u32::MAX, ..Retention::default() },
+    ] {
+        assert_eq!(kept(&rules, &backups, at("2026-02-01T00:00:00Z")), backups, "{rules:?}");
+    }
+}
+
+/// The second opinion: asks of one backup whether it stays, by looking at all the others.
+fn stays(rules: &Retention, all: &[Timestamp], index: usize, now: Timestamp) -> bool {
+    let zone = TimeZone::get(&rules.time_zone).unwrap();
+    let local = |index: usize| all[index].to_zoned(zone.clone());
+    let is_newer = |a: usize, b: usize| (all[a], a) > (all[b], b);
+    let past: Vec<usize> = (0..all.len()).filter(|&other| all[other] <= now).collect();
+    let newer = |index: usize| past.iter().copied().filter(|&other| is_newer(other, index)).collect::<Vec<_>>();
+    if all[index] > now || newer(index).is_empty() {
+        return true;
+    }
+    let now = now.to_zoned(zone.clone());
+    let is_within = |number: u32, span: Span| number > 0 && local(index) >= &now - span;
+    // The names of the days, weeks and months sort like time does.
+    let is_newest_of = |format: &str, periods: u32| {
+        let name = |index: usize| local(index).strftime(format).to_string();
+        let mut newer_names: Vec<_> = newer(index).into_iter().map(name).collect();
+        newer_names.sort();
+        newer_names.dedup();
+        newer_names.len() < periods as usize && !newer_names.contains(&name(index))
+    };
+    let is_of_a_day = || {
+        let day = local(index).date();
+        let first_of_month = now.date().first_of_month();
+        let earliest = first_of_month - i64::from(rules.months).months();
+        let is_newest = !newer(index).into_iter().any(|other| local(other).date() == day);
+        rules.days_of_month.contains(&(day.day() as u8)) && day >= earliest && is_newest
+    };
+    newer(index).len() < rules.keep_last as usize
+        || is_within(rules.keep_days, i64::from(rules.keep_days).days())
+        || is_within(rules.keep_weeks, (7 * i64::from(rules.keep_weeks)).days())
+        || is_within(rules.keep_months, i64::from(rules.keep_months).months())
+        || is_newest_of("%Y-%m-%d", rules.keep_daily)
+        || is_newest_of("%G-%V", rules.keep_weekly)
+        || is_newest_of("%Y-%m", rules.keep_monthly)
+        || is_of_a_day()
+}
+
+prop_compose! {
+    fn any_rules()(
+        numbers in prop::array::uniform7(prop_oneof![2 => Just(0u32), 1 => 1u32..10]),
+        days_of_month in prop::collection::vec(1u8..=31, 0..3),
+        months in 0u32..4,
+        zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland", "Australia/Lord_Howe"]),
+    ) -> Retention {
+        let [keep_last, keep_days, keep_weeks, keep_months, keep_daily, keep_weekly, keep_monthly] = numbers;
+        let time_zone = zone.to_owned();
+        Retention {
+            keep_last, keep_days, keep_weeks, keep_months, keep_daily, keep_weekly, keep_monthly, days_of_month, months,
+            time_zone, dry_run: false,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// Somebody who sees only some of the backups lets none of them go that would stay if all were seen.
+    #[test]
+    fn what_is_not_seen_costs_nothing(rules in any_rules(), seen in prop::collection::vec(any::<bool>(), 120)) {
+        let all = three_a_day(date(2026, 9, 20), date(2026, 10, 29), &rules.time_zone);
+        let some: Vec<_> = all.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(time, _)| *time).collect();
+        let now = *all.last().unwrap();
+        let stay = kept(&rules, &all, now);
+        let stay_of_some = kept(&rules, &some, now);
+        prop_assert!(some.iter().filter(|time| stay.contains(time)).all(|time| stay_of_some.contains(time)));
+    }
+
+    /// Three backups a day for more than sixty days, some of them late, missed, in disorder, or under a clock that went
+    /// wrong. After each day, those go that may.
+    #[test]
+    fn day_after_day_what_stays_is_what_the_rules_say(
+        rules in any_rules(),
+        first in prop::sample::select(vec![date(2026, 1, 20), date(2026, 3, 1), date(2026, 8, 31), date(2026, 10, 1), date(2026, 12, 1)]),
+        faults in prop::collection::vec((0usize..190, -5000i64..5000), 0..40),
+    ) {
+        let mut plan = three_a_day(first, first + 62.days(), &rules.time_zone);
+        for (index, minutes) in &faults {
+            let index = index % plan.len();
+            plan[index] += minutes.minutes();
+        }
+        let mut there: Vec<Timestamp> = Vec::new();
+        for (index, taken_at) in plan.iter().enumerate() {
+            there.push(*taken_at);
+            if index % 3 < 2 {
+                continue;
+            }
+            let now = *taken_at;
+            let may_go = what_may_go(&rules, &there, now).unwrap();
+            if says_nothing(&rules) {
+                prop_assert!(may_go.is_empty());
+                continue;
+            }
+            for index in 0..there.len() {
+                prop_assert_eq!(!may_go.contains(&index), stays(&rules, &there, index, now), "{} of {:?} at {}", there[index], there, now);
+            }
+            there = kept(&rules, &there, now);
+            prop_assert!(!there.is_empty());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Writing a backup: a snapshot goes in piece by piece, and an object is there at the end or nothing at all.
+
+use std::io;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use object_store::multipart::PartId;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::address::{Store, bad_order};
+use crate::destination::Destination;
+use crate::failure::of_io;
+use crate::files;
+use crate::manifest::Origin;
+use crate::marker::Marker;
+use crate::multipart::{Multipart, remove_named};
+use crate::parts::PartWriter;
+use crate::report::{Failure, Reason};
+pub use crate::seal::{Sealed, Sealing};
+use crate::seal::{Seals, seal};
+
+/// Pieces that wait to be sealed. etcd sends 32 KiB at a time.
+const WAITING: usize = 8;
+
+/// An upload under way. Dropping it stops it, but only `abort` also removes what is in the store already.
+pub struct Upload {
+    to: Destination,
+    /// Until it has failed.
+    work: Option<Work>,
+}
+
+/// The caller gives pieces to a thread that seals them, which gives parts to a task that sends them.
+struct Work {
+    pieces: mpsc::Sender<Bytes>,
+    sealing: JoinHandle<io::Result<(Sealed, Result<(), String>)>>,
+    sending: JoinHandle<(Multipart, Result<Vec<PartId>, Failure>)>,
+    /// Dropped, it says the same as used.
+    stop_sending: oneshot::Sender<()>,
+}
+
+impl Upload {
+    /// What an earlier attempt left behind goes. Whether the place may be written at all is to be asked before:
+    /// [`Destination::what_is_there`].
+    pub async fn begin(to: &Destination, origin: &Origin, sealing: &Sealing) -> Result<Self, Failure> {
+        let seals = sealing.understand()?;
+        remove_leftovers(to, origin).await?;
+        let multipart = Multipart::begin(to).await?;
+        if let Err(failure) = write_marker(to, origin, multipart.id()).await {
+            remove(to, multipart).await;
+            return Err(failure);
+        }
+        Ok(Self { to: to.clone(), work: Some(Work::start(seals, multipart)) })
+    }
+
+    /// Waits while the store is slower than who writes. If it fails, nothing is left in the store.
+    pub async fn write(&mut self, piece: Bytes) -> Result<(), Failure> {
+        let Some(work) = &self.work else { return Err(self.ended()) };
+        if work.pieces.send(piece).await.is_ok() {
+            return Ok(());
+        }
+        // Nobody takes pieces any more: the sealing has ended before its time, because the sending has.
+        let Some(work) = self.work.take() else { return Err(self.ended()) };
+        drop((work.pieces, work.stop_sending));
+        let sealed = work.sealing.await;
+        let Ok((multipart, sent)) = work.sending.await else { return Err(self.ended()) };
+        remove(&self.to, multipart).await;
+        Err(match (sent, sealed) {
+            (Err(failure), _) => failure,
+            (_, Ok(Err(e))) => of_io(&format!("sealing {}", self.to.url()), &e),
+            _ => self.ended(),
+        })
+    }
+
+    /// The object appears with this, if the snapshot is good.
+    pub async fn finish(mut self) -> Result<Sealed, Failure> {
+        let Some(work) = self.work.take() else { return Err(self.ended()) };
+        drop(work.pieces);
+        let sealed = work.sealing.await;
+        let Ok((mut multipart, sent)) = work.sending.await else { return Err(self.ended()) };
+        let good = match (sent, sealed) {
+            (Err(failure), _) => Err(failure),
+            (Ok(parts), Ok(Ok((sealed, Ok(()))))) => Ok((sealed, parts)),
+            (_, Ok(Ok((_, Err(why))))) => Err(Failure {
+                reason: Reason::BadStream,
+                message: format!("the snapshot that etcd sent is bad: {why}"),
+            }),
+            (_, Ok(Err(e))) => Err(of_io(&format!("sealing {}", self.to.url()), &e)),
+            (_, Err(_)) => Err(self.ended()),
+        };
+        match good {
+            Ok((sealed, parts)) => multipart.complete(parts).await.map(|()| sealed),
+            Err(failure) => {
+                remove(&self.to, multipart).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Leaves nothing in the store.
+    pub async fn abort(mut self) {
+        let Some(work) = self.work.take() else { return };
+        drop((work.pieces, work.stop_sending));
+        // It ends with an error, because nobody takes its parts any more.
+        let _ = work.sealing.await;
+        if let Ok((multipart, _)) = work.sending.await {
+            remove(&self.to, multipart).await;
+        }
+    }
+
+    fn ended(&self) -> Failure {
+        Failure { reason: Reason::StoreFailed, message: format!("writing {}: it has ended already", self.to.url()) }
+    }
+}
+
+impl Work {
+    fn start(seals: Seals, mut multipart: Multipart) -> Self {
+        let (pieces, waiting) = mpsc::channel(WAITING);
+        let (to_parts, parts) = mpsc::channel(1);
+        let (stop_sending, stop) = oneshot::channel();
+        let sending = tokio::spawn(async move {
+            let sent = multipart.send_all(parts, stop).await;
+            (multipart, sent)
+        });
+        let writer = PartWriter::new(to_parts, seals.changes_anything());
+        let sealing = tokio::task::spawn_blocking(move || seal(waiting, &seals, writer));
+        Self { pieces, sealing, sending, stop_sending }
+    }
+}
+
+/// Removes the parts that an earlier attempt at the same backup has sent, if it was killed.
+async fn remove_leftovers(to: &Destination, origin: &Origin) -> Result<(), Failure> {
+    let object = to.object()?;
+    if to.address.store == Store::Files {
+        return files::remove_leftovers(object).await;
+    }
+    match to.read_marker(&to.marker()?).await? {
+        Some(Marker { origin: earlier, upload: Some(id), .. }) if earlier.is_same_backup(origin) => {
+            remove_named(to, object, &id).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn write_marker(to: &Destination, origin: &Origin, upload: Option<&str>) -> Result<(), Failure> {
+    let key = to.marker()?;
+    let marker = Marker { origin: origin.clone(), begun_at: Timestamp::now(), upload: upload.map(Into::into) };
+    let text = serde_json::to_vec(&marker).map_err(|e| bad_order(format!("writing {}: {e}", to.name_of(&key))))?;
+    to.write_text(&key, text).await
+}
+
+/// Removes the parts, and the marker when they are gone: it has the name under which they can be removed later. After an
+/// attempt to complete the object this is not done, because the object may be there all the same: then the marker says
+/// whose it is.
+async fn remove(to: &Destination, multipart: Multipart) {
+    let removed = match (multipart.abort().await, to.marker()) {
+        (Ok(()), Ok(marker)) => to.delete(&marker).await,
+        (Err(failure), _) | (_, Err(failure)) => Err(failure),
+    };
+    if let Err(failure) = removed {
+        tracing::warn!(url = to.url(), "something is left of a backup that failed: {}", failure.message);
+    }
+}

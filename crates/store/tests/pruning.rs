@@ -1,0 +1,171 @@
+//! What goes and what stays in a store where many have put their backups.
+
+mod support;
+
+use etcd_operator_store::manifest::Origin;
+use etcd_operator_store::prune::prune;
+use etcd_operator_store::report::{Pruned, Reason};
+use etcd_operator_store::task::Retention;
+use etcd_operator_store::trailer::Fingerprint;
+use etcd_operator_store::upload::{Sealed, Sealing, Upload};
+use jiff::{SignedDuration, Timestamp};
+use support::{Memory, manifest, origin, snapshot};
+
+const SCHEDULE: &str = "team/nightly";
+
+fn now() -> Timestamp {
+    "2026-11-16T12:00:00Z".parse().unwrap()
+}
+
+fn keep_last(keep_last: u32) -> Retention {
+    Retention { keep_last, ..Retention::default() }
+}
+
+/// A backup that was taken so many hours ago.
+async fn put(store: &Memory, key: &str, hours_ago: i64, origin: Origin) {
+    let fingerprint = Fingerprint { size: 1, sha256: "00".into() };
+    let sealed = Sealed { snapshot: fingerprint.clone(), object: fingerprint, compression: None, encryption: None };
+    let manifest = manifest(origin, sealed, now() - SignedDuration::from_hours(hours_ago));
+    store.write(key, "x").await;
+    store.write(&format!("{key}.manifest.json"), serde_json::to_vec(&manifest).unwrap()).await;
+}
+
+async fn run(store: &Memory, retention: Option<&Retention>) -> Pruned {
+    prune(&store.destination("s3://backups/prod/any.db"), SCHEDULE, retention, now()).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_no_rule_keeps_goes_by_its_time_and_not_by_its_name() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    put(&store, "prod/deeper/b", 3, origin("b")).await;
+    put(&store, "prod/c", 2, origin("c")).await;
+    let pruned = run(&store, Some(&keep_last(2))).await;
+    assert_eq!(pruned, Pruned { kept: 2, deleted: 1, ..Pruned::default() });
+    assert_eq!(store.names().await, ["prod/a", "prod/a.manifest.json", "prod/c", "prod/c.manifest.json"]);
+}
+
+#[tokio::test]
+async fn what_belongs_to_others_stays() {
+    let store = Memory::default();
+    put(&store, "prod/ours", 1, origin("ours")).await;
+    put(&store, "prod/theirs", 900, Origin { schedule: Some("other/nightly".into()), ..origin("theirs") }).await;
+    put(&store, "prod/by-hand", 900, Origin { schedule: None, ..origin("by-hand") }).await;
+    put(&store, "elsewhere/ours", 900, origin("elsewhere")).await;
+    store.write("prod/without-manifest", "x").await;
+    let before = store.names().await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, ..Pruned::default() });
+    assert_eq!(store.names().await, before);
+}
+
+#[tokio::test]
+async fn without_retention_everything_of_the_schedule_goes() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    put(&store, "prod/b", 2, origin("b")).await;
+    put(&store, "prod/theirs", 1, Origin { schedule: None, ..origin("theirs") }).await;
+    // One is still being written.
+    let to = store.destination("s3://backups/prod/c");
+    let _upload = Upload::begin(&to, &origin("c"), &Sealing::default()).await.unwrap();
+    let pruned = run(&store, None).await;
+    assert_eq!(pruned, Pruned { deleted: 2, ..Pruned::default() });
+    assert_eq!(store.names().await, ["prod/theirs", "prod/theirs.manifest.json"]);
+    assert_eq!(store.open_uploads(), 0);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_go_and_deletes_nothing() {
+    let store = Memory::default();
+    for number in 0..5 {
+        put(&store, &format!("prod/{number}"), 10 - number, origin("a")).await;
+    }
+    let before = store.names().await;
+    let pruned = run(&store, Some(&Retention { dry_run: true, ..keep_last(2) })).await;
+    let would_delete = [0, 1, 2].map(|number| format!("s3://backups/prod/{number}")).to_vec();
+    assert_eq!(pruned, Pruned { kept: 2, would_delete, ..Pruned::default() });
+    assert_eq!(store.names().await, before);
+}
+
+#[tokio::test]
+async fn a_long_list_of_names_has_room_in_a_report() {
+    let store = Memory::default();
+    for number in 0..200 {
+        put(&store, &format!("prod/a-rather-long-name-{number}"), 300 - number, origin("a")).await;
+    }
+    let pruned = run(&store, Some(&Retention { dry_run: true, ..keep_last(1) })).await;
+    assert!(serde_json::to_string(&pruned).unwrap().len() < 3000);
+    assert!(pruned.would_delete.last().unwrap().ends_with("more"), "{pruned:?}");
+}
+
+#[tokio::test]
+async fn a_manifest_without_its_object_is_no_backup_and_goes() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    put(&store, "prod/b", 2, origin("b")).await;
+    // As if it was interrupted between the two.
+    store.delete("prod/a").await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, ..Pruned::default() });
+    assert_eq!(store.names().await, ["prod/b", "prod/b.manifest.json"]);
+}
+
+#[tokio::test]
+async fn a_manifest_that_cannot_be_read_is_told_and_its_object_stays() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    put(&store, "prod/b", 2, origin("b")).await;
+    store.write("prod/c", "x").await;
+    store.write("prod/c.manifest.json", "nonsense").await;
+    let pruned = run(&store, Some(&keep_last(1))).await;
+    assert_eq!((pruned.kept, pruned.deleted), (1, 1));
+    assert!(pruned.problem.unwrap().contains("prod/c.manifest.json"));
+    assert_eq!(store.names().await, ["prod/a", "prod/a.manifest.json", "prod/c", "prod/c.manifest.json"]);
+}
+
+#[tokio::test]
+async fn what_a_killed_pod_left_behind_goes_after_a_day() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    for (key, name, killed_before_completion) in [("killed-early", "early", true), ("killed-late", "late", false)] {
+        let to = store.destination(&format!("s3://backups/prod/{key}"));
+        let mut upload = Upload::begin(&to, &origin(name), &Sealing::default()).await.unwrap();
+        upload.write(snapshot(4096).into()).await.unwrap();
+        if killed_before_completion {
+            drop(upload);
+        } else {
+            upload.finish().await.unwrap();
+        }
+    }
+    let below = store.destination("s3://backups/prod/");
+    let begun = Timestamp::now();
+    prune(&below, SCHEDULE, Some(&keep_last(9)), begun + SignedDuration::from_hours(23)).await.unwrap();
+    assert_eq!(store.open_uploads(), 1);
+    assert_eq!(store.names().await.len(), 2 + 1 + 2);
+    prune(&below, "team/another", Some(&keep_last(9)), begun + SignedDuration::from_hours(25)).await.unwrap();
+    assert_eq!(store.names().await.len(), 2 + 1 + 2);
+    prune(&below, SCHEDULE, Some(&keep_last(9)), begun + SignedDuration::from_hours(25)).await.unwrap();
+    assert_eq!(store.open_uploads(), 0);
+    assert_eq!(store.names().await, ["prod/a", "prod/a.manifest.json"]);
+}
+
+#[tokio::test]
+async fn a_marker_beside_a_whole_backup_goes_alone() {
+    let store = Memory::default();
+    let to = store.destination("s3://backups/prod/a");
+    Upload::begin(&to, &origin("a"), &Sealing::default()).await.unwrap().abort().await;
+    let _upload = Upload::begin(&to, &origin("a"), &Sealing::default()).await.unwrap();
+    put(&store, "prod/a", 1, origin("a")).await;
+    let later = Timestamp::now() + SignedDuration::from_hours(25);
+    prune(&to, SCHEDULE, Some(&keep_last(1)), later).await.unwrap();
+    assert_eq!(store.names().await, ["prod/a", "prod/a.manifest.json"]);
+}
+
+#[tokio::test]
+async fn rules_that_make_no_sense_delete_nothing() {
+    let store = Memory::default();
+    put(&store, "prod/a", 1, origin("a")).await;
+    put(&store, "prod/b", 2, origin("b")).await;
+    let rules = Retention { time_zone: "Mars/Olympus".into(), ..keep_last(1) };
+    let failure = prune(&store.destination("s3://backups/prod/"), SCHEDULE, Some(&rules), now()).await.unwrap_err();
+    assert_eq!(failure.reason, Reason::BadOrder);
+    assert_eq!(store.names().await.len(), 4);
+}

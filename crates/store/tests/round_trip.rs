@@ -1,0 +1,320 @@
+//! What goes into a store comes out again, or there is an error: never anything else.
+
+mod support;
+
+use std::io;
+
+use bytes::Bytes;
+use etcd_operator_store::destination::{Destination, There};
+use etcd_operator_store::download::download;
+use etcd_operator_store::manifest::Origin;
+use etcd_operator_store::report::Reason;
+use etcd_operator_store::task::{Find, Place};
+use etcd_operator_store::upload::{Sealing, Upload};
+use jiff::Timestamp;
+use proptest::prelude::*;
+use support::{Memory, manifest, new_keys, origin, sealings, snapshot, upload};
+
+const URL: &str = "s3://backups/prod/1.db";
+const KEY: &str = "prod/1.db";
+const MIB: usize = 1024 * 1024;
+
+fn place(url: &str) -> Place {
+    Place { url: url.into(), ..Place::default() }
+}
+
+async fn read(from: &Destination, identity: Option<&str>) -> Result<Vec<u8>, Reason> {
+    download(from, identity, Vec::new()).await.map(|(_, bytes)| bytes).map_err(|failure| failure.reason)
+}
+
+#[tokio::test]
+async fn bytes_come_back_whatever_is_done_to_them_on_the_way() {
+    let (identity, recipient) = new_keys();
+    for sealing in sealings(&recipient) {
+        // Smaller than a part, exactly one, and several.
+        for size in [4096, 8 * MIB - 4096, 8 * MIB, 17 * MIB] {
+            let (store, snapshot) = (Memory::default(), snapshot(size));
+            let to = store.destination(URL);
+            let sealed = upload(&to, &snapshot, &sealing).await;
+            assert_eq!(sealed.compression.as_deref(), sealing.compress.then_some("zstd"));
+            assert_eq!(sealed.encryption.is_some(), !sealing.recipients.is_empty());
+            assert_eq!(sealed.object.size, store.read(KEY).await.len() as u64);
+
+            let (unsealed, bytes) = download(&to, Some(&identity), Vec::new()).await.unwrap();
+            assert!(bytes == snapshot, "{sealing:?}, {size} bytes");
+            assert_eq!((&unsealed.snapshot, &unsealed.object), (&sealed.snapshot, &sealed.object));
+            let find = Find { from: place(URL), sha256: Some(sealed.snapshot.sha256.clone()) };
+            let manifest = manifest(origin("one"), sealed, Timestamp::now());
+            unsealed.check(Some(&manifest), &find).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_are_a_store_like_any_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let (identity, recipient) = new_keys();
+    let snapshot = snapshot(17 * MIB);
+    for (number, sealing) in sealings(&recipient).iter().enumerate() {
+        let url = format!("file://{}/prod/{number}%20of%204.db", directory.path().display());
+        let to = Destination::open(&place(&url)).unwrap();
+        assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
+        let sealed = upload(&to, &snapshot, sealing).await;
+        let manifest = manifest(origin("one"), sealed, Timestamp::now());
+        to.write_manifest(&manifest).await.unwrap();
+
+        assert!(read(&to, Some(&identity)).await.unwrap() == snapshot);
+        assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Whole(Box::new(manifest)));
+        let object = directory.path().join(format!("prod/{number} of 4.db"));
+        assert!(object.exists() && !object.with_extension("db.unfinished").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, recipient) = new_keys();
+    let whole = snapshot(9 * MIB);
+    for sealing in sealings(&recipient) {
+        for length in [0, 31, 4096, 4096 + 32, 8 * MIB, whole.len() - 1, whole.len() - 32] {
+            let store = Memory::default();
+            let file = format!("file://{}/1.db", directory.path().display());
+            for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
+                let mut upload = Upload::begin(&to, &origin("one"), &sealing).await.unwrap();
+                for piece in whole[..length].chunks(MIB) {
+                    upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
+                }
+                assert_eq!(upload.finish().await.unwrap_err().reason, Reason::BadStream, "{length} bytes");
+            }
+            assert_eq!((store.names().await, store.open_uploads()), (vec![], 0), "{length} bytes");
+            assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "{length} bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_aborted_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Memory::default();
+    let file = format!("file://{}/1.db", directory.path().display());
+    for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
+        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        for piece in snapshot(20 * MIB).chunks(MIB) {
+            upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
+        }
+        upload.abort().await;
+    }
+    assert_eq!((store.names().await, store.open_uploads()), (vec![], 0));
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_store_that_is_full_ends_the_upload_and_nothing_is_left() {
+    for part in [0, 1, 2] {
+        let store = Memory::default();
+        store.fail_at_part(part);
+        let to = store.destination(URL);
+        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        let mut ended = Ok(());
+        for piece in snapshot(60 * MIB).chunks(MIB) {
+            ended = upload.write(Bytes::copy_from_slice(piece)).await;
+            if ended.is_err() {
+                break;
+            }
+        }
+        let failure = ended.expect_err("six parts fit into three buffers");
+        assert_eq!(failure.reason, Reason::NoSpace);
+        assert!(failure.message.contains("the bucket backups is full"), "{failure:?}");
+        assert_eq!((store.names().await, store.open_uploads()), (vec![], 0));
+        upload.abort().await;
+
+        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        upload.write(snapshot(4096).into()).await.unwrap();
+        let last = upload.finish().await;
+        assert_eq!(last.is_err(), part == 0, "it is noticed at the end, too");
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Memory::default();
+    let file = format!("file://{}/1.db", directory.path().display());
+    let snapshot = snapshot(20 * MIB);
+    // A file that is being written, as a pod leaves it that cannot remove it any more.
+    std::fs::write(directory.path().join("1.db#1"), "half of it").unwrap();
+    for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
+        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        upload.write(Bytes::copy_from_slice(&snapshot[..9 * MIB])).await.unwrap();
+        drop(upload);
+        assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
+        let There::Foreign(why) = to.what_is_there(&origin("two")).await.unwrap() else { panic!("it is taken") };
+        assert!(why.contains("team/one") && why.contains("1.db.unfinished"), "{why}");
+
+        let sealed = support::upload(&to, &snapshot, &Sealing::default()).await;
+        assert!(read(&to, None).await.unwrap() == snapshot);
+        to.write_manifest(&manifest(origin("one"), sealed, Timestamp::now())).await.unwrap();
+    }
+    assert_eq!(store.open_uploads(), 0);
+    assert_eq!(store.names().await, [KEY.to_owned(), format!("{KEY}.manifest.json")]);
+    let mut names: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["1.db", "1.db.manifest.json"]);
+}
+
+#[tokio::test]
+async fn an_object_without_a_manifest_is_ours_only_with_our_marker() {
+    let store = Memory::default();
+    let to = store.destination(URL);
+    upload(&to, &snapshot(4096), &Sealing::default()).await;
+    assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing, "killed before the manifest");
+    assert!(matches!(to.what_is_there(&origin("two")).await.unwrap(), There::Foreign(_)));
+    // The same name, but not the same EtcdBackup.
+    let again = Origin { uid: "another".into(), ..origin("one") };
+    assert!(matches!(to.what_is_there(&again).await.unwrap(), There::Foreign(_)));
+    store.delete(&format!("{KEY}.unfinished")).await;
+    assert!(matches!(to.what_is_there(&origin("one")).await.unwrap(), There::Foreign(_)));
+}
+
+#[tokio::test]
+async fn an_object_that_appeared_although_nobody_heard_of_it_is_still_ours() {
+    let store = Memory::default();
+    let to = store.destination(URL);
+    store.lose_the_answer_to_complete();
+    let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+    upload.write(snapshot(4096).into()).await.unwrap();
+    upload.finish().await.unwrap_err();
+    assert_eq!(store.names().await, [KEY.to_owned(), format!("{KEY}.unfinished")]);
+    assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
+}
+
+#[tokio::test]
+async fn a_backup_is_whole_with_a_manifest_of_its_own_and_an_object_of_its_size() {
+    let store = Memory::default();
+    let to = store.destination(URL);
+    assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
+    let sealed = upload(&to, &snapshot(4096), &Sealing::default()).await;
+    let manifest = manifest(origin("one"), sealed, Timestamp::now());
+    to.write_manifest(&manifest).await.unwrap();
+    assert_eq!(to.read_manifest().await.unwrap().as_ref(), Some(&manifest));
+    assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Whole(Box::new(manifest)));
+    let There::Foreign(why) = to.what_is_there(&origin("two")).await.unwrap() else { panic!("it is taken") };
+    assert!(why.contains("team/one"), "{why}");
+
+    store.write(KEY, "something else").await;
+    assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
+    store.write(&format!("{KEY}.manifest.json"), "{}").await;
+    assert!(matches!(to.what_is_there(&origin("one")).await.unwrap(), There::Foreign(_)));
+    assert_eq!(to.read_manifest().await.unwrap_err().reason, Reason::HashMismatch);
+}
+
+#[tokio::test]
+async fn only_the_right_key_opens_an_encrypted_backup() {
+    let store = Memory::default();
+    let (right, recipient) = new_keys();
+    let (wrong, other_recipient) = new_keys();
+    let to = store.destination(URL);
+    let snapshot = snapshot(4096);
+    for compress in [false, true] {
+        upload(&to, &snapshot, &Sealing { compress, recipients: vec![recipient.clone()] }).await;
+        assert_eq!(read(&to, None).await, Err(Reason::WrongKey));
+        assert_eq!(read(&to, Some(&wrong)).await, Err(Reason::WrongKey));
+        assert_eq!(read(&to, Some("no key")).await, Err(Reason::WrongKey));
+        let whole_file = format!("# created: 2026-11-16\n# public key: {recipient}\n{right}\n\n{wrong}\n");
+        assert!(read(&to, Some(&whole_file)).await.unwrap() == snapshot);
+    }
+    // Each of several recipients can open it.
+    upload(&to, &snapshot, &Sealing { compress: true, recipients: vec![recipient, other_recipient] }).await;
+    for identity in [&right, &wrong] {
+        assert!(read(&to, Some(identity)).await.unwrap() == snapshot);
+    }
+    let no_key = Sealing { compress: false, recipients: vec!["age1nonsense".into()] };
+    let failure = Upload::begin(&to, &origin("one"), &no_key).await.err().unwrap();
+    assert_eq!(failure.reason, Reason::BadOrder);
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_no_object_is_told_in_words() {
+    let store = Memory::default();
+    let failure = download(&store.destination(URL), None, io::sink()).await.err().unwrap();
+    assert_eq!(
+        (failure.reason, failure.message.as_str()),
+        (Reason::NoSuchObject, "reading s3://backups/prod/1.db: there is no such object")
+    );
+    for url in ["s3://backups/prod/", "s3://backups"] {
+        let failure = download(&store.destination(url), None, io::sink()).await.err().unwrap();
+        assert_eq!(failure.reason, Reason::BadOrder, "{failure:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = format!("file://{}/1.db", directory.path().display());
+    let failure = download(&Destination::open(&place(&file)).unwrap(), None, io::sink()).await.err().unwrap();
+    assert_eq!(failure.reason, Reason::NoSuchObject);
+}
+
+#[tokio::test]
+async fn another_backup_than_the_one_that_is_wanted_is_refused() {
+    let store = Memory::default();
+    let to = store.destination(URL);
+    let sealed = upload(&to, &snapshot(4096), &Sealing::default()).await;
+    let good = manifest(origin("one"), sealed, Timestamp::now());
+    let (unsealed, _) = download(&to, None, io::sink()).await.unwrap();
+    let find = |sha256: Option<&str>| Find { from: place(URL), sha256: sha256.map(Into::into) };
+    unsealed.check(None, &find(None)).unwrap();
+    unsealed.check(None, &find(Some(&good.snapshot_sha256.to_uppercase()))).unwrap();
+    assert_eq!(unsealed.check(None, &find(Some("00"))).unwrap_err().reason, Reason::HashMismatch);
+    let changes: [fn(&mut etcd_operator_store::manifest::Manifest); 4] = [
+        |manifest| manifest.object_size += 1,
+        |manifest| manifest.object_sha256 = "00".into(),
+        |manifest| manifest.snapshot_size += 1,
+        |manifest| manifest.snapshot_sha256 = "00".into(),
+    ];
+    for change in changes {
+        let mut manifest = good.clone();
+        change(&mut manifest);
+        assert_eq!(unsealed.check(Some(&manifest), &find(None)).unwrap_err().reason, Reason::HashMismatch);
+    }
+}
+
+#[tokio::test]
+async fn a_bare_database_is_no_backup() {
+    let store = Memory::default();
+    let snapshot = snapshot(4096);
+    store.write(KEY, &snapshot[..4096]).await;
+    assert_eq!(read(&store.destination(URL), None).await, Err(Reason::HashMismatch));
+    store.write(KEY, snapshot.clone()).await;
+    assert!(read(&store.destination(URL), None).await.unwrap() == snapshot, "etcdctl's own is one");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever becomes of an object, what is read is either refused or what was written.
+    #[test]
+    fn a_damaged_object_never_becomes_a_snapshot(
+        kind in 0usize..4,
+        place in 0.0..1.0,
+        change in prop_oneof![(1u8..=255).prop_map(Some), Just(None)],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (identity, recipient) = new_keys();
+            let (store, snapshot) = (Memory::default(), snapshot(150 * 4096));
+            let to = store.destination(URL);
+            let sealed = upload(&to, &snapshot, &sealings(&recipient)[kind]).await;
+            let mut object = store.read(KEY).await;
+            let at = (object.len() as f64 * place) as usize;
+            match change {
+                Some(bits) => object[at] ^= bits,
+                None => object.truncate(at),
+            }
+            store.write(KEY, object).await;
+            let find = Find { from: Place { url: URL.into(), ..Place::default() }, sha256: None };
+            let manifest = manifest(origin("one"), sealed, Timestamp::now());
+            if let Ok((unsealed, bytes)) = download(&to, Some(&identity), Vec::new()).await {
+                assert!(bytes == snapshot);
+                // Some bits mean nothing to who reads them. With the manifest that shows, too.
+                assert!(unsealed.check(Some(&manifest), &find).is_err());
+            }
+        });
+    }
+}
