@@ -159,7 +159,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         }
     }
     // Before anybody counts on its data, its pod knows that it must have it.
-    if started {
+    let tells = |step: &Step| matches!(step, Step::TellPod { .. } | Step::CreatePod { .. });
+    let is_told = observed.pods.get(&ordinal).is_some_and(|pod| pod.told == Some(told)) || steps.iter().any(tells);
+    if started && is_told {
         steps.extend(record);
     }
     steps

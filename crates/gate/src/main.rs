@@ -48,7 +48,10 @@ fn obey(order: Order) -> anyhow::Result<()> {
             println!("{}", check::check_before_start(&settings)?);
             become_program(program)
         }
-        Order::Fetch(program) if restore::is_to_do(&settings)? => become_program(program),
+        Order::Fetch(program) if restore::is_to_do(&settings)? => {
+            restore::make_room(&settings)?;
+            become_program(program)
+        }
         Order::Restore(program) if restore::is_to_do(&settings)? => restore::restore(&settings, &program),
         Order::Fetch(_) | Order::Restore(_) => {
             println!("there is nothing to restore");

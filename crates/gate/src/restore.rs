@@ -20,6 +20,12 @@ pub fn is_to_do(settings: &Settings) -> anyhow::Result<bool> {
     Ok(settings.restore_dir.is_some() && !has_run && look(&settings.data_dir)? == Found::Nothing)
 }
 
+/// Makes the folder that the backup is fetched into.
+pub fn make_room(settings: &Settings) -> anyhow::Result<()> {
+    let Some(folder) = &settings.restore_dir else { return Ok(()) };
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))
+}
+
 /// Lets the program restore the backup into the folder `data` below the one that is set aside for it, and puts that in place.
 pub fn restore(settings: &Settings, program: &Program) -> anyhow::Result<()> {
     let restore_dir = settings.restore_dir.as_deref().context("GATE_RESTORE_DIR does not say where to restore")?;

@@ -246,7 +246,7 @@ impl Restoring {
     }
 
     fn fetch(&self) -> Output {
-        self.gate("fetch", "mkdir -p restore; touch restore/snapshot.db fetched")
+        self.gate("fetch", "touch restore/snapshot.db fetched")
     }
 
     /// Makes the data as etcdutl does, which refuses a folder that is there already.

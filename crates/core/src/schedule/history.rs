@@ -1,8 +1,6 @@
 //! Which EtcdBackup objects go because there are enough later ones. What they stored stays.
 
-use std::cmp::Reverse;
-
-use super::taken::Taken;
+use super::taken::{Run, Taken};
 
 /// How many are kept, of those that succeeded and of those that failed.
 pub struct Limits {
@@ -10,16 +8,20 @@ pub struct Limits {
     pub failed: i32,
 }
 
-/// The names of those that go, the oldest first. One whose end is not counted yet stays until it is.
+/// The names of those that go, the oldest first. One whose end is not counted yet stays until it is, and one that was made for
+/// another reason than the time may be waited for by somebody else.
 pub fn superfluous(taken: &[Taken], judged: i64, limits: &Limits) -> Vec<String> {
-    let mut ended: Vec<&Taken> = taken.iter().filter(|it| it.end.is_some() && !it.deleting).collect();
-    ended.sort_by_key(|it| Reverse(it.run.map_or((it.created, 0), |run| (run.at, run.number))));
-    let beyond = |succeeded: bool, limit: i32| {
-        let of_kind = ended.iter().filter(move |it| it.end.is_some_and(|end| end.succeeded == succeeded));
-        of_kind.skip(usize::try_from(limit).unwrap_or_default())
+    let ended = taken.iter().filter(|it| !it.deleting);
+    let mut ended: Vec<(Run, bool, &str)> =
+        ended.filter_map(|it| Some((it.run?, it.end?.succeeded, it.name.as_str()))).collect();
+    ended.sort_by_key(|(run, ..)| (run.at, run.number));
+    let oldest = |kind: bool, limit: i32| {
+        let of_kind: Vec<_> = ended.iter().filter(|(_, succeeded, _)| *succeeded == kind).collect();
+        let beyond = of_kind.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
+        of_kind.into_iter().take(beyond)
     };
-    let mut gone: Vec<&&Taken> = beyond(true, limits.succeeded).chain(beyond(false, limits.failed)).collect();
-    gone.retain(|it| it.run.is_none_or(|run| run.number <= judged));
-    gone.sort_by_key(|it| (it.run.map_or(it.created, |run| run.at), it.created));
-    gone.into_iter().map(|it| it.name.clone()).collect()
+    let mut gone: Vec<_> = oldest(true, limits.succeeded).chain(oldest(false, limits.failed)).collect();
+    gone.retain(|(run, ..)| run.number <= judged);
+    gone.sort_by_key(|(run, ..)| run.at);
+    gone.into_iter().map(|(.., name)| (*name).to_owned()).collect()
 }

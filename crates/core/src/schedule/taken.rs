@@ -11,7 +11,6 @@ pub const NUMBER: &str = "etcd.improbable.io/backup-number";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub name: String,
-    pub created: Timestamp,
     /// What it was made for. None if it belongs to the schedule, but was made for another reason than the time.
     pub run: Option<Run>,
     /// How it ended, if it has.
@@ -42,7 +41,6 @@ impl Taken {
         let status = backup.status.as_ref().filter(|status| status.has_ended());
         Taken {
             name: backup.metadata.name.clone().unwrap_or_default(),
-            created,
             run: at.zip(number).map(|(at, number)| Run { at, number }),
             end: status.map(|status| End {
                 at: status.completion_time.as_ref().map_or(created, |time| time.0),

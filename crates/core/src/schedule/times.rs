@@ -6,7 +6,7 @@
 
 use std::iter::successors;
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::AmbiguousOffset;
 use jiff::{Timestamp, ToSpan};
 
@@ -22,44 +22,63 @@ impl Cron {
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let from = self.date_of(time).checked_sub(MARGIN.days()).ok()?;
         let dates = successors(Some(from), |date| date.tomorrow().ok()).take(DAYS);
-        nearest(dates, |date| self.times_on(date).filter(|it| *it > time).min(), Ord::min)
+        nearest(dates, |date| self.times_on(date).filter(|it| *it > time.as_second()).min(), Ord::min)
     }
 
     /// The last time that is not after this one.
     pub fn last_until(&self, time: Timestamp) -> Option<Timestamp> {
         let from = self.date_of(time).checked_add(MARGIN.days()).ok()?;
         let dates = successors(Some(from), |date| date.yesterday().ok()).take(DAYS);
-        nearest(dates, |date| self.times_on(date).filter(|it| *it <= time).max(), Ord::max)
+        nearest(dates, |date| self.times_on(date).filter(|it| *it <= time.as_second()).max(), Ord::max)
     }
 
     fn date_of(&self, time: Timestamp) -> Date {
         self.zone.to_datetime(time).date()
     }
 
-    /// The times of one day, not quite in order if clocks are changed.
-    fn times_on(&self, date: Date) -> impl Iterator<Item = Timestamp> {
-        let hours = self.hours.iter().filter(move |_| self.is_on(date));
-        let clock = hours.flat_map(move |hour| self.minutes.iter().map(move |minute| date.at(hour, minute, 0, 0)));
-        clock.flat_map(move |clock| {
-            let ambiguous = self.zone.to_ambiguous_timestamp(clock);
-            match ambiguous.offset() {
-                AmbiguousOffset::Gap { .. } if self.every_hour => [None, None],
-                AmbiguousOffset::Fold { .. } if self.every_hour => [ambiguous.earlier().ok(), ambiguous.later().ok()],
-                _ => [ambiguous.compatible().ok(), None],
-            }
-            .into_iter()
-            .flatten()
-        })
+    /// The times of one day, in seconds, and not quite in order if clocks are changed.
+    fn times_on(&self, date: Date) -> impl Iterator<Item = i64> {
+        let is_on = self.is_on(date);
+        let steady = if is_on { self.midnight_of_steady(date) } else { None };
+        let hours = self.hours.iter().filter(move |_| is_on);
+        let clock = hours.flat_map(move |hour| self.minutes.iter().map(move |minute| (hour, minute)));
+        let times = clock.map(move |(hour, minute)| match steady {
+            Some(midnight) => [Some(midnight + i64::from(hour) * 3600 + i64::from(minute) * 60), None],
+            None => self.times_at(date.at(hour, minute, 0, 0)).map(|time| Some(time?.as_second())),
+        });
+        times.flat_map(|times| times.into_iter().flatten())
+    }
+
+    /// When a day begins, in seconds, if clocks are not changed on it. All but two days a year are like that.
+    fn midnight_of_steady(&self, date: Date) -> Option<i64> {
+        let midnights = [date, date.tomorrow().ok()?].map(|date| self.zone.to_ambiguous_timestamp(date.at(0, 0, 0, 0)));
+        let [AmbiguousOffset::Unambiguous { offset: before }, AmbiguousOffset::Unambiguous { offset: after }] =
+            midnights.map(|midnight| midnight.offset())
+        else {
+            return None;
+        };
+        let [midnight, _] = midnights;
+        midnight.unambiguous().ok().map(Timestamp::as_second).filter(|_| before == after)
+    }
+
+    /// The times at which the clock shows this, as far as they count.
+    fn times_at(&self, clock: DateTime) -> [Option<Timestamp>; 2] {
+        let ambiguous = self.zone.to_ambiguous_timestamp(clock);
+        match ambiguous.offset() {
+            AmbiguousOffset::Gap { .. } if self.every_hour => [None, None],
+            AmbiguousOffset::Fold { .. } if self.every_hour => [ambiguous.earlier().ok(), ambiguous.later().ok()],
+            _ => [ambiguous.compatible().ok(), None],
+        }
     }
 }
 
 /// The best of the first day that has any. Its neighbour has a say: where clocks are put back at midnight, days overlap.
 fn nearest(
     mut dates: impl Iterator<Item = Date>,
-    best_on: impl Fn(Date) -> Option<Timestamp>,
-    better: fn(Timestamp, Timestamp) -> Timestamp,
+    best_on: impl Fn(Date) -> Option<i64>,
+    better: fn(i64, i64) -> i64,
 ) -> Option<Timestamp> {
     let best = dates.find_map(&best_on)?;
     let neighbour = dates.next().and_then(best_on);
-    Some(neighbour.map_or(best, |other| better(best, other)))
+    Timestamp::from_second(neighbour.map_or(best, |other| better(best, other))).ok()
 }

@@ -75,7 +75,7 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
             Order::Impossible(why) => failed(before, "BadOrder", why),
         },
         Progress::Running { attempts, trouble } => {
-            EtcdBackupStatus { phase: Some(BackupPhase::Running), attempts: Some(attempts), message: trouble, ..before }
+            EtcdBackupStatus { phase: Some(BackupPhase::Running), attempts: Some(attempts.max(1)), message: trouble, ..before }
         }
         Progress::Done(done) => taken(backup, before, *done),
         Progress::Failed { attempts, reason, message } => {

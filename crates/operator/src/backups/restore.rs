@@ -348,10 +348,10 @@ fn go_on_growing(before: EtcdRestoreStatus, cluster: &EtcdCluster, checked: Opti
     EtcdRestoreStatus { phase: Some(RestorePhase::Completed), doing: None, reason: None, ..known }
 }
 
-/// What keeps the first member from starting, in the words of the cluster's own status.
+/// What the cluster itself says while its first member does not run.
 fn trouble_of(status: &EtcdClusterStatus) -> Option<String> {
-    let degraded = status.conditions.iter().find(|it| it.type_ == "Degraded" && it.status == "True");
-    degraded.map(|condition| condition.message.clone())
+    let unavailable = status.conditions.iter().find(|it| it.type_ == "Available" && it.status == "False");
+    unavailable.map(|condition| condition.message.clone())
 }
 
 fn statements(status: &EtcdRestoreStatus) -> Vec<Statement> {

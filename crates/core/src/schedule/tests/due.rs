@@ -1,9 +1,17 @@
 //! Which time is due, and when to look again.
 
-use etcd_operator_api::ConcurrencyPolicy;
+use etcd_operator_api::{ConcurrencyPolicy, EtcdBackupSchedule};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::support::{at, backup, condition, ended, looked_at, minutes, nightly, plan_at, time, with_status};
 use crate::schedule::plan::Begin;
+
+/// A schedule that was created at this time and has been looked at.
+fn nightly_since(day_and_time: &str) -> EtcdBackupSchedule {
+    let mut schedule = nightly();
+    schedule.metadata.creation_timestamp = Some(Time(at(day_and_time)));
+    looked_at(&schedule, &[], at(day_and_time))
+}
 
 fn begin(day_and_time: &str, number: i64) -> Begin {
     let at = at(day_and_time);
@@ -12,14 +20,14 @@ fn begin(day_and_time: &str, number: i64) -> Begin {
 
 #[test]
 fn a_backup_is_begun_at_its_time_and_is_named_after_it() {
-    let schedule = looked_at(&nightly(), &[], at("15T12:00"));
+    let schedule = nightly_since("15T12:00");
     let before = plan_at(&schedule, &[], at("16T02:59"));
     assert_eq!((before.begin, before.again), (None, Some(at("16T03:00"))));
 
     let plan = plan_at(&schedule, &[], at("16T03:00"));
     let minutes_since_1970 = at("16T03:00").as_second() / 60;
     assert_eq!(plan.begin.as_ref().map(|it| it.name.clone()), Some(format!("nightly-{minutes_since_1970}")));
-    assert_eq!(plan.begin, Some(Begin { missed_since: Some(at("11T03:00")), ..begin("16T03:00", 1) }));
+    assert_eq!(plan.begin, Some(begin("16T03:00", 1)));
 
     let taken = [backup(at("16T03:00"), 1)];
     let after = plan_at(&schedule, &taken, at("16T03:00"));
@@ -41,7 +49,7 @@ fn one_backup_makes_up_for_all_that_were_missed() {
 
 #[test]
 fn what_is_later_than_the_deadline_is_left_out_and_told() {
-    let mut schedule = looked_at(&nightly(), &[], at("16T02:00"));
+    let mut schedule = nightly_since("16T02:00");
     schedule.spec.starting_deadline_seconds = Some(600);
     assert_eq!(plan_at(&schedule, &[], at("16T03:10")).begin, Some(begin("16T03:00", 1)));
     let plan = plan_at(&schedule, &[], time("2026-11-16T03:10:01Z"));
@@ -139,7 +147,7 @@ fn what_had_to_wait_is_made_up_for_when_the_other_one_ends_unless_it_is_too_late
 #[test]
 fn a_backup_for_another_reason_is_waited_for_but_not_replaced() {
     let other = crate::schedule::taken::Taken { run: None, ..backup(at("16T02:50"), 0) };
-    let mut schedule = looked_at(&nightly(), &[], at("16T02:00"));
+    let mut schedule = nightly_since("16T02:00");
     assert_eq!(plan_at(&schedule, std::slice::from_ref(&other), at("16T03:00")).begin, None);
     schedule.spec.concurrency_policy = ConcurrencyPolicy::Replace;
     let plan = plan_at(&schedule, &[other], at("16T03:00"));
@@ -153,6 +161,17 @@ fn a_crash_after_a_backup_was_made_neither_doubles_nor_renumbers_it() {
     let plan = plan_at(&schedule, std::slice::from_ref(&made), at("16T03:30"));
     assert_eq!((plan.begin, plan.status.backups_taken), (None, 1));
     assert_eq!(plan_at(&schedule, &[made], at("17T03:00")).begin, Some(begin("17T03:00", 2)));
+}
+
+#[test]
+fn a_backup_is_replaced_only_once_it_is_counted() {
+    let mut schedule = looked_at(&nightly(), &[], at("15T02:00"));
+    schedule.spec.concurrency_policy = ConcurrencyPolicy::Replace;
+    let running = [backup(at("15T03:00"), 1)];
+    let plan = plan_at(&schedule, &running, at("16T03:00"));
+    assert_eq!((plan.begin, plan.stop, plan.status.backups_taken), (None, vec![], 1));
+    let plan = plan_at(&with_status(&schedule, plan.status), &running, at("16T03:00"));
+    assert_eq!((plan.begin, plan.stop), (Some(begin("16T03:00", 2)), vec![running[0].name.clone()]));
 }
 
 #[test]

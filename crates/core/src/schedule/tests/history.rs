@@ -124,6 +124,16 @@ fn a_history_limit_of_zero_keeps_none() {
 }
 
 #[test]
+fn a_backup_for_another_reason_stays() {
+    let mut schedule = looked_at(&nightly(), &[], at("10T12:00"));
+    schedule.spec.successful_backups_history_limit = 0;
+    let upgrade = Taken { run: None, name: "nightly-upgrade-3".to_owned(), ..ended(at("11T10:00"), 0, true) };
+    let plan = plan_at(&schedule, &[upgrade], at("11T11:00"));
+    assert_eq!(plan.superfluous, Vec::<String>::new());
+    assert_eq!(plan.status.last_successful_time.map(|it| it.0), Some(at("11T10:05")), "but it is a backup");
+}
+
+#[test]
 fn names_are_ordered_as_numbers() {
     // Minutes since 1970 with fewer digits, as they were until 1989.
     let mut schedule = nightly();

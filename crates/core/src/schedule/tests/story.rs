@@ -221,7 +221,7 @@ impl World {
         );
         let (length, succeeded) = self.ends[self.made.len() % self.ends.len()];
         let run = Some(Run { at: begin.at, number: begin.number });
-        let taken = Taken { name: begin.name.clone(), created: self.now, run, end: None, deleting: false };
+        let taken = Taken { name: begin.name.clone(), run, end: None, deleting: false };
         self.to_end.insert(begin.name.clone(), End { at: self.now + length, succeeded });
         self.backups.insert(begin.name.clone(), taken);
         self.made.push(begin.clone());
@@ -322,7 +322,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 192, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn no_time_is_backed_up_twice_and_none_is_forgotten(story in stories()) {

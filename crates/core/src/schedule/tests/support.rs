@@ -44,13 +44,7 @@ pub fn nightly() -> EtcdBackupSchedule {
 
 /// The backup of a time. It runs.
 pub fn backup(time: Timestamp, number: i64) -> Taken {
-    Taken {
-        name: name_of("nightly", time),
-        created: time,
-        run: Some(Run { at: time, number }),
-        end: None,
-        deleting: false,
-    }
+    Taken { name: name_of("nightly", time), run: Some(Run { at: time, number }), end: None, deleting: false }
 }
 
 /// One that ended after five minutes.

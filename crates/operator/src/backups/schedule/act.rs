@@ -26,7 +26,7 @@ pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Contex
         }
         made => {
             let made = made.map_err(Error::doing(format!("making the EtcdBackup {:?}", begin.name)))?;
-            context.events.done(schedule, "BackupBegun", &begin.name, note_of(begin)).await;
+            context.events.done(schedule, "BackupScheduled", &begin.name, note_of(begin)).await;
             Ok(made)
         }
     }
@@ -73,5 +73,62 @@ pub async fn delete(backup: &EtcdBackup, context: &Context) -> Result<(), Error>
     match backups.delete(&name, &params).await {
         Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(()),
         deleted => deleted.map(drop).map_err(Error::doing(format!("deleting the EtcdBackup {namespace}/{name}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn made(verify: bool) -> EtcdBackup {
+        let schedule = json!({
+            "apiVersion": "etcd.improbable.io/v1alpha1",
+            "kind": "EtcdBackupSchedule",
+            "metadata": {"name": "nightly", "namespace": "db", "uid": "5c1e"},
+            "spec": {
+                "schedule": "0 3 * * *",
+                "backupTemplate": {
+                    "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b", SCHEDULED_AT: "never"}},
+                    "spec": {"clusterName": "my-etcd", "destination": {"objectURLTemplate": "s3://b/{{.UID}}"}},
+                },
+            },
+        });
+        let at = "2026-11-16T03:00:00Z".parse().unwrap();
+        let begin = Begin { name: "nightly-29913300".to_owned(), at, number: 7, verify, missed_since: None };
+        backup_of(&serde_json::from_value(schedule).unwrap(), &begin)
+    }
+
+    #[test]
+    fn an_etcdbackup_belongs_to_its_schedule_and_tells_its_time_and_number() {
+        let metadata = json!(made(false).metadata);
+        assert_eq!(
+            metadata,
+            json!({
+                "name": "nightly-29913300",
+                "namespace": "db",
+                "labels": {"team": "a", "etcd.improbable.io/backup-schedule-name": "nightly"},
+                "annotations": {
+                    "note": "b",
+                    "etcd.improbable.io/scheduled-at": "2026-11-16T03:00:00Z",
+                    "etcd.improbable.io/backup-number": "7",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "etcd.improbable.io/v1alpha1",
+                    "kind": "EtcdBackupSchedule",
+                    "name": "nightly",
+                    "uid": "5c1e",
+                    "controller": true,
+                }],
+            })
+        );
+    }
+
+    #[test]
+    fn one_that_is_due_to_be_verified_is_verified_whatever_its_template_says() {
+        assert_eq!(made(false).spec.verify, Verify::None);
+        assert_eq!(made(true).spec.verify, Verify::Restore);
+        assert_eq!(made(true).spec.cluster_name.as_deref(), Some("my-etcd"));
     }
 }

@@ -109,6 +109,9 @@ async fn carry_out(plan: &Plan, world: &mut World, context: &Context) -> Result<
     if let Some(begin) = &plan.begin {
         for backup in act::named(&world.backups, &plan.stop) {
             act::delete(backup, context).await?;
+            let name = backup.name_any();
+            let note = format!("Stopped {name}, because the next backup is due");
+            context.events.done(&world.schedule, "BackupReplaced", &name, note).await;
         }
         let made = act::make(&world.schedule, begin, context).await?;
         world.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());

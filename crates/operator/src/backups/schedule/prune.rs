@@ -111,4 +111,18 @@ mod tests {
             assert_eq!(common_folder(one, other), expected);
         }
     }
+
+    #[test]
+    fn the_names_of_jobs_are_short_enough_and_differ_by_cluster() {
+        let schedule = serde_json::json!({
+            "apiVersion": "etcd.improbable.io/v1alpha1",
+            "kind": "EtcdBackupSchedule",
+            "metadata": {"name": "n".repeat(52), "namespace": "db", "uid": "5c1e8a07-e3a5-4c4e-8f60-1f3a3a9c21ce"},
+            "spec": {"schedule": "@daily", "backupTemplate": {}},
+        });
+        let schedule: EtcdBackupSchedule = serde_json::from_value(schedule).unwrap();
+        let name = name_of(&schedule, "0d5b3f1c-9f0e-4b8e-9b0e-2f6c1d7e8a90");
+        assert!(name.len() <= 63, "{name}");
+        assert_ne!(name, name_of(&schedule, "1d5b3f1c-9f0e-4b8e-9b0e-2f6c1d7e8a90"));
+    }
 }
