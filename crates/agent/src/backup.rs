@@ -23,7 +23,7 @@ const PIECE: Duration = Duration::from_secs(30);
 const COUNTING: Duration = Duration::from_secs(60);
 const HASHING: Duration = Duration::from_secs(600);
 /// How often a snapshot is begun if history is compacted away at that very moment.
-const BEGINNINGS: u32 = 5;
+const BEGINNINGS: u32 = 10;
 /// How long tidying up may take: the kubelet gives a pod half a minute to end.
 const TIDYING: Duration = Duration::from_secs(10);
 
@@ -39,7 +39,8 @@ pub async fn take(order: &Backup, stop: &Stop) -> Result<Done, Failure> {
     };
     let pruned = match (&order.retention, &order.origin.schedule) {
         (Some(retention), Some(schedule)) => {
-            let pruned = stop.before(prune::of_schedule(&to, schedule, Some(retention))).await;
+            let all = order.all_below.as_ref().map(Destination::open).transpose()?.unwrap_or(to);
+            let pruned = stop.before(prune::of_schedule(&all, schedule, Some(retention))).await;
             Some(pruned.unwrap_or_else(not_pruned))
         }
         _ => None,

@@ -9,3 +9,4 @@ mod readings;
 #[path = "../../etcd/tests/support/mod.rs"]
 #[allow(dead_code, reason = "it is that of another crate, which uses the rest of it")]
 mod support;
+mod writer;

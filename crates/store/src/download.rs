@@ -5,11 +5,10 @@ use std::io::{self, Read, Write};
 use bytes::{Buf, Bytes};
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectMeta};
 use tokio::sync::mpsc;
 
 use crate::destination::Destination;
-use crate::failure::is_not_found;
 use crate::manifest::Manifest;
 use crate::report::{Failure, Reason};
 use crate::task::Find;
@@ -63,24 +62,26 @@ async fn read_ranges(
     object: &Path,
     pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
 ) -> object_store::Result<()> {
-    let meta = match from.store.head(object).await {
-        // The answer to a HEAD request has no words. This one has: perhaps it is the bucket that is missing.
-        Err(e) if is_not_found(&e) => from.store.get(object).await?.meta,
-        meta => meta?,
-    };
     let mut done = 0;
-    while done < meta.size {
-        let end = meta.size.min(done + RANGE);
-        let mut options = GetOptions { range: Some(GetRange::Bounded(done..end)), ..GetOptions::default() };
-        // All of it must be from the same object.
-        options.if_match = meta.e_tag.clone();
-        let mut stream = from.store.get_opts(object, options).await?.into_stream();
+    let mut whole: Option<ObjectMeta> = None;
+    // How much there is shows with the first range.
+    while whole.as_ref().is_none_or(|meta| done < meta.size) {
+        let end = whole.as_ref().map_or(RANGE, |meta| meta.size.min(done + RANGE));
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(done..end)),
+            // All ranges must be of the same object.
+            if_match: whole.as_ref().and_then(|meta| meta.e_tag.clone()),
+            ..GetOptions::default()
+        };
+        let found = from.store.get_opts(object, options).await?;
+        whole.get_or_insert_with(|| found.meta.clone());
+        let mut stream = found.into_stream();
         while let Some(piece) = stream.try_next().await? {
+            done += piece.len() as u64;
             if pieces.send(Ok(piece)).await.is_err() {
                 return Ok(());
             }
         }
-        done = end;
     }
     Ok(())
 }

@@ -11,6 +11,9 @@ use crate::report::{Failure, Reason};
 const MAX_WORDS: usize = 600;
 /// Where a pod's own identity comes from, if it has one.
 const METADATA_SERVERS: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.google.internal"];
+/// The first bytes of something cannot be had if there are none.
+const RANGE_NOT_SATISFIABLE: u16 = 416;
+const EMPTY: &str = "it is empty";
 
 /// A request to a store that failed. `doing` says what was being done to what, `bucket` is what it is in.
 pub fn of_store(doing: &str, bucket: &str, error: &object_store::Error) -> Failure {
@@ -29,7 +32,8 @@ pub fn is_not_found(error: &object_store::Error) -> bool {
 }
 
 fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
-    if let Some(io) = find::<io::Error>(error)
+    if is_about_files(error)
+        && let Some(io) = find::<io::Error>(error)
         && let Some(reason) = reason_of_io(io)
     {
         return (reason, words_of_io(reason, io));
@@ -53,15 +57,26 @@ fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
             Reason::AccessDenied
         }
         _ if whole.contains("Received redirect without LOCATION") => Reason::BadOrder,
+        // What the client says of files.
+        _ if whole.contains("Wanted range starting at 0, but object was only 0 bytes long") => Reason::HashMismatch,
         _ => Reason::StoreFailed,
     };
     let words = match reason {
         Reason::NoSuchObject => "there is no such object".into(),
+        Reason::HashMismatch => EMPTY.into(),
         Reason::BadOrder => format!("{bucket} is in another region than the one that was asked"),
         Reason::StoreUnreachable => format!("the store does not answer: {}", clipped(&innermost(error))),
         _ => clipped(&whole),
     };
     (reason, words)
+}
+
+/// Others have trouble with files, too: with those of their credentials.
+fn is_about_files(error: &object_store::Error) -> bool {
+    match error {
+        object_store::Error::Generic { store, .. } => *store == "LocalFileSystem",
+        _ => true,
+    }
 }
 
 /// What a server answered instead of doing what it was asked.
@@ -84,9 +99,14 @@ impl Answer {
             let (_, value) = rest.split_once(&format!("<{name}>"))?;
             Some(value.split_once("</")?.0.trim().to_owned())
         };
-        let body = || rest.split_once(": ").map_or("", |(_, body)| body).trim().to_owned();
-        let code = element("Code").or_else(|| element("code")).unwrap_or_default();
-        let message = element("Message").or_else(|| element("message")).unwrap_or_else(body);
+        let code = element("Code").unwrap_or_default();
+        let body = rest.split_once(": ").map_or("", |(_, body)| body);
+        let message = match element("Message") {
+            // Some say in further lines what is different every time.
+            Some(message) => message.lines().next().unwrap_or_default().to_owned(),
+            None if code.is_empty() => body.trim().to_owned(),
+            None => String::new(),
+        };
         Some(Self { status: status.unwrap_or_default(), code, message })
     }
 
@@ -108,6 +128,7 @@ impl Answer {
             _ if says("invalid_grant") || says("invalid_client") => Reason::AccessDenied,
             (401 | 403, _) => Reason::AccessDenied,
             (404, _) => Reason::NoSuchObject,
+            (RANGE_NOT_SATISFIABLE, _) => Reason::HashMismatch,
             _ => Reason::StoreFailed,
         }
     }
@@ -122,6 +143,7 @@ impl Answer {
         match reason {
             Reason::NoSuchBucket => format!("{bucket} does not exist ({said})"),
             Reason::NoSuchObject => "there is no such object".into(),
+            Reason::HashMismatch => EMPTY.into(),
             Reason::AccessDenied => format!("access denied ({said})"),
             Reason::NoSpace => format!("{bucket} is full ({said})"),
             Reason::BadOrder => format!("{bucket} is in another region than the one that was asked ({said})"),
@@ -237,6 +259,19 @@ mod tests {
         let token = said("Error performing token request: status code: 400 Bad Request: {\"error\":\"invalid_grant\"}");
         assert_eq!(token.reason, Reason::AccessDenied);
         assert!(token.message.contains("invalid_grant"), "{token:?}");
+    }
+
+    #[test]
+    fn what_differs_from_answer_to_answer_is_left_out() {
+        let azure =
+            "<Code>ContainerNotFound</Code><Message>The container does not exist.\nRequestId:4711\nTime:now</Message>";
+        let failure = said(&format!("status code: 404 Not Found: {azure}"));
+        assert_eq!(
+            failure.message,
+            "writing s3://b/k: the bucket b does not exist (ContainerNotFound: The container does not exist.)"
+        );
+        let without_message = said("status code: 401 Unauthorized: <Error><Code>AuthenticationRequired</Code></Error>");
+        assert_eq!(without_message.message, "writing s3://b/k: access denied (AuthenticationRequired)");
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("a/b")).unwrap();
         fs::create_dir(directory.path().join("lost+found")).unwrap();
-        fs::set_permissions(directory.path().join("lost+found"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(directory.path().join("lost+found"), fs::Permissions::from_mode(0o000)).unwrap();
         for name in ["1", "a/2", "a/b/3", "a/b/4#1"] {
             fs::write(directory.path().join(name), "").unwrap();
         }

@@ -8,10 +8,11 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
-use object_store::{MultipartUpload, ObjectStoreExt, PutPayload, Result};
+use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::destination::Destination;
+use crate::failure::is_not_found;
 use crate::files;
 use crate::parts::IN_FLIGHT;
 use crate::report::Failure;
@@ -30,7 +31,7 @@ enum Way {
 }
 
 impl Multipart {
-    pub async fn begin(to: &Destination) -> std::result::Result<Self, Failure> {
+    pub async fn begin(to: &Destination) -> Result<Self, Failure> {
         let object = to.object()?.clone();
         let begun = match &to.multipart {
             Some(store) => {
@@ -56,14 +57,14 @@ impl Multipart {
         &mut self,
         parts: mpsc::Receiver<Bytes>,
         stop: oneshot::Receiver<()>,
-    ) -> std::result::Result<Vec<PartId>, Failure> {
+    ) -> Result<Vec<PartId>, Failure> {
         tokio::select! {
             sent = self.send_each(parts) => sent.map_err(|e| self.to.failure("writing", &self.object, &e)),
             _ = stop => Ok(Vec::new()),
         }
     }
 
-    async fn send_each(&mut self, mut parts: mpsc::Receiver<Bytes>) -> Result<Vec<PartId>> {
+    async fn send_each(&mut self, mut parts: mpsc::Receiver<Bytes>) -> object_store::Result<Vec<PartId>> {
         let mut in_flight = FuturesOrdered::new();
         let mut sent = Vec::new();
         loop {
@@ -81,7 +82,7 @@ impl Multipart {
         Ok(sent)
     }
 
-    fn send(&mut self, part: Bytes) -> BoxFuture<'static, Result<PartId>> {
+    fn send(&mut self, part: Bytes) -> BoxFuture<'static, object_store::Result<PartId>> {
         let part = PutPayload::from(part);
         match &mut self.way {
             Way::Named { store, id, begun } => {
@@ -97,7 +98,7 @@ impl Multipart {
     }
 
     /// The object appears with this.
-    pub async fn complete(&mut self, parts: Vec<PartId>) -> std::result::Result<(), Failure> {
+    pub async fn complete(&mut self, parts: Vec<PartId>) -> Result<(), Failure> {
         let completed = match &mut self.way {
             Way::Named { store, id, .. } => store.complete_multipart(&self.object, id, parts).await.map(drop),
             Way::File(upload) => upload.complete().await.map(drop),
@@ -106,7 +107,7 @@ impl Multipart {
     }
 
     /// Removes all parts.
-    pub async fn abort(mut self) -> std::result::Result<(), Failure> {
+    pub async fn abort(&mut self) -> Result<(), Failure> {
         match &mut self.way {
             Way::Named { id, .. } => remove_named(&self.to, &self.object, id).await,
             Way::File(upload) => {
@@ -119,10 +120,10 @@ impl Multipart {
 }
 
 /// Removes the parts of an upload that somebody else began. One that is gone already is as good as removed.
-pub async fn remove_named(at: &Destination, object: &Path, id: &String) -> std::result::Result<(), Failure> {
+pub async fn remove_named(at: &Destination, object: &Path, id: &String) -> Result<(), Failure> {
     let Some(store) = &at.multipart else { return Ok(()) };
     match store.abort_multipart(object, id).await {
-        Err(e) if !crate::failure::is_not_found(&e) => Err(at.failure("removing the parts of", object, &e)),
+        Err(e) if !is_not_found(&e) => Err(at.failure("removing the parts of", object, &e)),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use object_store::local::LocalFileSystem;
 use object_store::multipart::MultipartStore;
-use object_store::{Certificate, ClientOptions, ObjectStore, Result, RetryConfig};
+use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, Result, RetryConfig};
 
 use crate::address::{Address, Store};
 
@@ -16,8 +16,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a request with all that it carries, which is never more than a part: a slow link may take long, a dead one not for
 /// ever.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
-/// No request is tried again after this time.
+/// A request is tried again for about this time: a store may be restarted.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(120);
+const MAX_RETRIES: usize = 16;
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// A store, and how large objects are written to it. Files are written in another way.
 pub type Opened = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
@@ -34,7 +36,7 @@ pub fn open(address: &Address) -> Result<Opened> {
     }
 }
 
-pub fn with_parts<S: ObjectStore + MultipartStore>(store: S) -> Opened {
+fn with_parts<S: ObjectStore + MultipartStore>(store: S) -> Opened {
     let store = Arc::new(store);
     (Arc::clone(&store) as _, Some(store as _))
 }
@@ -97,5 +99,6 @@ fn client_options() -> Result<ClientOptions> {
 }
 
 fn retries() -> RetryConfig {
-    RetryConfig { retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() }
+    let backoff = BackoffConfig { init_backoff: Duration::from_millis(200), max_backoff: MAX_PAUSE, base: 2.5 };
+    RetryConfig { backoff, max_retries: MAX_RETRIES, retry_timeout: RETRY_TIMEOUT }
 }

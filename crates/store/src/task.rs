@@ -57,6 +57,9 @@ pub struct Backup {
     /// What goes after the backup is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+    /// The folder that has all backups of the schedule in it, if it is not the one that this backup goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_below: Option<Place>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

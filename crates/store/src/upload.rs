@@ -44,7 +44,7 @@ impl Upload {
     /// [`Destination::what_is_there`].
     pub async fn begin(to: &Destination, origin: &Origin, sealing: &Sealing) -> Result<Self, Failure> {
         let seals = sealing.understand()?;
-        remove_leftovers(to, origin).await?;
+        note_what_is_left(to, remove_leftovers(to, origin).await);
         let multipart = Multipart::begin(to).await?;
         if let Err(failure) = write_marker(to, origin, multipart.id()).await {
             remove(to, multipart).await;
@@ -88,13 +88,19 @@ impl Upload {
             (_, Ok(Err(e))) => Err(of_io(&format!("sealing {}", self.to.url()), &e)),
             (_, Err(_)) => Err(self.ended()),
         };
-        match good {
-            Ok((sealed, parts)) => multipart.complete(parts).await.map(|()| sealed),
+        let (sealed, parts) = match good {
+            Ok(good) => good,
             Err(failure) => {
                 remove(&self.to, multipart).await;
-                Err(failure)
+                return Err(failure);
             }
+        };
+        if let Err(failure) = multipart.complete(parts).await {
+            // The object may be there all the same. The marker stays, and says whose it is.
+            note_what_is_left(&self.to, multipart.abort().await);
+            return Err(failure);
         }
+        Ok(sealed)
     }
 
     /// Leaves nothing in the store.
@@ -149,15 +155,18 @@ async fn write_marker(to: &Destination, origin: &Origin, upload: Option<&str>) -
     to.write_text(&key, text).await
 }
 
-/// Removes the parts, and the marker when they are gone: it has the name under which they can be removed later. After an
-/// attempt to complete the object this is not done, because the object may be there all the same: then the marker says
-/// whose it is.
-async fn remove(to: &Destination, multipart: Multipart) {
+/// Removes the parts, and the marker when they are gone: it has the name under which they can be removed later.
+async fn remove(to: &Destination, mut multipart: Multipart) {
     let removed = match (multipart.abort().await, to.marker()) {
         (Ok(()), Ok(marker)) => to.delete(&marker).await,
         (Err(failure), _) | (_, Err(failure)) => Err(failure),
     };
+    note_what_is_left(to, removed);
+}
+
+/// It is not worth failing for: the next attempt and the pruning remove it.
+fn note_what_is_left(to: &Destination, removed: Result<(), Failure>) {
     if let Err(failure) = removed {
-        tracing::warn!(url = to.url(), "something is left of a backup that failed: {}", failure.message);
+        tracing::warn!(url = to.url(), "something is left of an attempt that failed: {}", failure.message);
     }
 }

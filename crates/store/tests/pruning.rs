@@ -1,4 +1,5 @@
 //! What goes and what stays in a store where many have put their backups.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop right there")]
 
 mod support;
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use etcd_operator_store::manifest::KvHash;
 use etcd_operator_store::report::{Done, Reason};
@@ -14,6 +13,7 @@ use crate::pod::{
 };
 use crate::proxy::{Fault, Proxy};
 use crate::support::{Etcd, binaries, eventually, led_by_somebody};
+use crate::writer::Writer;
 
 /// A pair of keys for tests, and a private key that belongs to neither.
 const RECIPIENT: &str = "age1q62q64xjglukjwhkc4tutju3mylshkfvlkz9ktu96xd0fcqus93sarc9ha";
@@ -178,28 +178,15 @@ async fn an_attempt_after_one_that_succeeded_reports_the_same() {
 async fn a_backup_of_a_member_that_writes_and_compacts_all_the_time_can_be_verified() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
-    let objects = [1, 2, 3].map(|n| dir.path().join(format!("bucket/{n}.db")));
-    let enough = AtomicBool::new(false);
-    let newest = std::thread::scope(|scope| {
-        let busy = scope.spawn(|| {
-            let mut newest = 15;
-            while !enough.load(Ordering::SeqCst) {
-                newest += 1;
-                assert!(etcd.etcdctl(&["put", &format!("key-{}", newest % 50), "another value"]));
-                assert!(etcd.etcdctl(&["compaction", &newest.to_string()]));
-            }
-            newest
-        });
-        for object in &objects {
-            let mut order = backup(&[&etcd.client_url], object);
-            order.origin.backup = object.display().to_string();
-            order.hash_keys = true;
-            take(&order).done();
-        }
-        enough.store(true, Ordering::SeqCst);
-        busy.join().unwrap()
-    });
-    assert!(newest > 20, "hardly anything was written meanwhile: {newest}");
+    let objects = [1, 2, 3, 4, 5].map(|n| dir.path().join(format!("bucket/{n}.db")));
+    let writer = Writer::start(&etcd.client_url, 15);
+    for object in &objects {
+        let mut order = backup(&[&etcd.client_url], object);
+        order.hash_keys = true;
+        let revision = take(&order).done().manifest.unwrap().revision;
+        writer.wait_for(revision + 50);
+    }
+    writer.stop();
     for (n, object) in objects.iter().enumerate() {
         let mut restored = Etcd::new("3.6.16", &format!("restored-{n}"), dir.path());
         restore("3.6.16", object, &restored);
@@ -234,7 +221,10 @@ async fn a_cluster_without_quorum_is_backed_up_too() {
     eventually("the write", async || (ask_b.status().await.unwrap().revision == 2).then_some(())).await;
     let with_quorum = dir.path().join("bucket/with.db");
     let order = backup(&[&a.client_url, &b.client_url], &with_quorum);
-    assert!(take(&order).done().manifest.unwrap().with_quorum);
+    let manifest = take(&order).done().manifest.unwrap();
+    let status = ask_b.status().await.unwrap();
+    let follower = if status.leader == status.member_id { &a.client_url } else { &b.client_url };
+    assert_eq!((manifest.with_quorum, &manifest.member), (true, follower), "the leader has enough to do");
     a.stop();
     let without = dir.path().join("bucket/without.db");
     let manifest = take(&backup(&[&a.client_url, &b.client_url], &without)).done().manifest.unwrap();

@@ -107,6 +107,7 @@ pub fn backup(endpoints: &[&str], to: &Path) -> Backup {
         hash_keys: false,
         origin: Origin { backup: "team/nightly".into(), uid: "1".into(), ..Origin::default() },
         retention: None,
+        all_below: None,
     }
 }
 

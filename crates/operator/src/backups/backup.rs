@@ -19,6 +19,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::errand::{self, Errand, Progress};
+use super::schedule::place_of_all;
 use super::{Context, Error, places, status, verify};
 
 /// When to look again at what a watch does not announce.
@@ -77,7 +78,9 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
         Progress::Running { attempts, trouble } => {
             EtcdBackupStatus { phase: Some(BackupPhase::Running), attempts: Some(attempts.max(1)), message: trouble, ..before }
         }
-        Progress::Done(done) => taken(backup, before, *done),
+        Progress::Done { attempts, done } => {
+            taken(backup, EtcdBackupStatus { attempts: Some(attempts), ..before }, *done)
+        }
         Progress::Failed { attempts, reason, message } => {
             if reason == "PodCannotStart" {
                 errand::end(&name, &namespace, seen.job, context).await?;
@@ -116,7 +119,6 @@ fn taken(backup: &EtcdBackup, before: EtcdBackupStatus, done: Done) -> EtcdBacku
     let is_to_verify = backup.spec.verify == Verify::Restore;
     EtcdBackupStatus {
         phase: Some(if is_to_verify { BackupPhase::Verifying } else { BackupPhase::Completed }),
-        attempts: before.attempts.or(Some(1)),
         revision: Some(revision),
         keys: Some(keys),
         etcd_version: Some(etcd_version),
@@ -170,7 +172,7 @@ async fn go_on_verifying(
             before
         }
         Progress::Running { trouble, .. } => EtcdBackupStatus { message: trouble, ..before },
-        Progress::Done(_) => proven(true, None, None),
+        Progress::Done { .. } => proven(true, None, None),
         Progress::Failed { reason, message, .. } => {
             if reason == "PodCannotStart" {
                 errand::end(&name, &namespace, seen.job, context).await?;
@@ -228,6 +230,7 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
         recipients: spec.recipients().to_vec(),
         hash_keys: spec.verify == Verify::Restore,
         origin,
+        all_below: schedule.as_ref().and_then(|schedule| place_of_all(schedule).ok()),
         retention: schedule.and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone))),
     })))
 }

@@ -153,7 +153,10 @@ pub enum Progress {
         /// Why it does not get on, if it doesn't.
         trouble: Option<String>,
     },
-    Done(Box<Done>),
+    Done {
+        attempts: i32,
+        done: Box<Done>,
+    },
     Failed {
         attempts: i32,
         reason: String,
@@ -194,7 +197,7 @@ fn progress_of(job: &Job, pods: &[Arc<Pod>], now: i64) -> Progress {
     let failure = pods.iter().find_map(|pod| failure_of(pod));
     if has("Complete").is_some() {
         let done = pods.iter().find_map(|pod| done_of(pod));
-        return done.map_or(Progress::Unheard, |done| Progress::Done(Box::new(done)));
+        return done.map_or(Progress::Unheard, |done| Progress::Done { attempts, done: Box::new(done) });
     }
     if let Some(condition) = has("Failed") {
         let of_job = condition.message.clone().unwrap_or_default();
@@ -303,7 +306,7 @@ mod tests {
     fn what_it_said_in_the_end_counts() {
         let job = job(serde_json::from_str(COMPLETE).unwrap());
         let said = ended(AGENT, 0, "Completed", r#"{"end": "done"}"#);
-        let done = Progress::Done(Box::default());
+        let done = Progress::Done { attempts: 1, done: Box::default() };
         assert_eq!(progress_of(&job, &[pod(1, json!({"containerStatuses": [said]}))], 0), done);
         assert_eq!(progress_of(&job, &[], 0), Progress::Unheard, "its pod is gone");
         let silent = ended(AGENT, 0, "Completed", "");

@@ -111,7 +111,7 @@ fn is_made_by(cluster: &EtcdCluster, restore: &EtcdRestore) -> bool {
 fn checked(restore: &EtcdRestore, context: &Context) -> Option<Done> {
     let (name, namespace) = (errand::name_of("check", restore), restore.namespace().unwrap_or_default());
     match errand::look(&name, &namespace, context).progress {
-        Progress::Done(done) => Some(*done),
+        Progress::Done { done, .. } => Some(*done),
         _ => None,
     }
 }
@@ -158,7 +158,7 @@ async fn go_on_checking(
             errand::end(&name, &namespace, seen.job, context).await?;
             checking
         }
-        Progress::Done(done) => make_cluster(restore, checking, from, &done, context).await?,
+        Progress::Done { done, .. } => make_cluster(restore, checking, from, &done, context).await?,
     })
 }
 

@@ -125,7 +125,11 @@ impl MultipartStore for Uploads {
     }
 
     async fn abort_multipart(&self, path: &Path, id: &String) -> Result<()> {
-        self.objects.abort_multipart(path, id).await?;
+        let unknown = |source: object_store::Error| object_store::Error::NotFound {
+            path: path.to_string(),
+            source: Box::new(source),
+        };
+        self.objects.abort_multipart(path, id).await.map_err(unknown)?;
         self.ended.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

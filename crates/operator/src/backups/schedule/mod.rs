@@ -20,8 +20,11 @@ use tracing::debug;
 
 use super::{Context, Error, status};
 
+pub use prune::place_of_all;
+
 /// How long to sleep at most: clocks are set, and machines are stopped and go on.
 const AT_MOST: Duration = Duration::from_secs(3600);
+const WHILE_THE_CLUSTER_MAY_GO: Duration = Duration::from_secs(30);
 const AT_LEAST: Duration = Duration::from_millis(100);
 
 /// A schedule with everything that is known about it.
@@ -56,7 +59,10 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
         context.events.failed(schedule, "BackupNotBegun", error.to_string()).await;
         return Err(error);
     }
-    Ok(planned.again.map_or_else(Action::await_change, |again| Action::requeue(time_until(again))))
+    // Nobody announces here that the cluster is gone.
+    let at_most = if world.schedule.spec.delete_with_cluster { WHILE_THE_CLUSTER_MAY_GO } else { AT_MOST };
+    let time = planned.again.map(|again| time_until(again, at_most));
+    Ok(time.map_or_else(Action::await_change, Action::requeue))
 }
 
 impl World {
@@ -146,7 +152,7 @@ async fn report(plan: &Plan, schedule: &EtcdBackupSchedule, context: &Context) -
     Ok(())
 }
 
-fn time_until(time: Timestamp) -> Duration {
+fn time_until(time: Timestamp, at_most: Duration) -> Duration {
     let left = time.duration_since(Timestamp::now()).max(SignedDuration::ZERO);
-    left.unsigned_abs().clamp(AT_LEAST, AT_MOST)
+    left.unsigned_abs().clamp(AT_LEAST, at_most)
 }

@@ -23,7 +23,7 @@ pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<De
             Err(why) => Deletion::Failed { reason: "BadOrder".to_owned(), message: why },
         },
         Progress::Running { trouble, .. } => Deletion::Runs { trouble },
-        Progress::Done(done) => {
+        Progress::Done { done, .. } => {
             let pruned = done.pruned.unwrap_or_default();
             match pruned.problem {
                 None => Deletion::Done { deleted: pruned.deleted },
@@ -68,7 +68,7 @@ fn name_of(schedule: &EtcdBackupSchedule, cluster: &str) -> String {
 
 /// The folder that has all backups of the schedule in it, however deep. The error is a sentence about a template that can't be
 /// filled.
-fn place_of_all(schedule: &EtcdBackupSchedule) -> Result<Place, String> {
+pub fn place_of_all(schedule: &EtcdBackupSchedule) -> Result<Place, String> {
     let spec = schedule.spec.backup_spec();
     let namespace = schedule.namespace().unwrap_or_default();
     let like = |name: &str, created: Timestamp| {
