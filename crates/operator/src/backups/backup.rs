@@ -75,9 +75,12 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
             Order::Wait(why) => EtcdBackupStatus { phase: Some(BackupPhase::Pending), message: Some(why), ..before },
             Order::Impossible(why) => failed(before, "BadOrder", why),
         },
-        Progress::Running { attempts, trouble } => {
-            EtcdBackupStatus { phase: Some(BackupPhase::Running), attempts: Some(attempts.max(1)), message: trouble, ..before }
-        }
+        Progress::Running { attempts, trouble } => EtcdBackupStatus {
+            phase: Some(BackupPhase::Running),
+            attempts: Some(attempts.max(1)),
+            message: trouble,
+            ..before
+        },
         Progress::Done { attempts, done } => {
             taken(backup, EtcdBackupStatus { attempts: Some(attempts), ..before }, *done)
         }

@@ -1,14 +1,15 @@
 //! The controllers of EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 //!
 //! The work itself is done by pods: an `errand` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
-//! `restore` each have the reconcile of one kind, `places` says where objects are and how a pod gets at them, `verify` builds the
-//! Job that proves a backup.
+//! `restore` each have the reconcile of one kind, `places` says where objects are and how a pod gets at them, `source` which of
+//! them an EtcdRestore names, `verify` builds the Job that proves a backup.
 
 mod backup;
 mod errand;
 pub mod places;
 mod restore;
 mod schedule;
+mod source;
 mod status;
 mod verify;
 

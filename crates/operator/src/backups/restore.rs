@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use etcd_operator_api::{
-    BackupPhase, ClaimSource, ClusterBootstrap, EtcdBackup, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus,
-    EtcdRestore, EtcdRestoreStatus, RestoreFrom, RestorePhase, labels,
+    ClusterBootstrap, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdRestore, EtcdRestoreStatus, RestoreFrom,
+    RestorePhase, labels,
 };
 use etcd_operator_core::conditions::{Statement, conditions_after};
 use etcd_operator_store::manifest::Manifest;
@@ -19,8 +19,8 @@ use kube::{Api, ResourceExt};
 use semver::Version;
 use serde_json::json;
 
-use super::backup::place_of;
 use super::errand::{self, Errand, Progress};
+use super::source::{Source, source_of};
 use super::{Context, Error, places, status};
 
 /// When to look again: nobody announces here what becomes of the cluster.
@@ -177,57 +177,6 @@ async fn claims_of(restore: &EtcdRestore, context: &Context) -> Result<Vec<Strin
     let found = claims.list(&ListParams::default().labels(&of_cluster)).await;
     let found = found.map_err(Error::doing("looking for volume claims"))?;
     Ok(found.items.iter().map(ResourceExt::name_any).collect())
-}
-
-/// Where the backup is.
-enum Source {
-    Known(Box<RestoreFrom>),
-    Awaited(String),
-    None { reason: &'static str, message: String },
-}
-
-async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Source, Error> {
-    let source = &restore.spec.source;
-    let Some(name) = &source.backup_name else { return Ok(Source::Known(Box::new(source.from.clone()))) };
-    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &restore.namespace().unwrap_or_default());
-    let doing = format!("reading the EtcdBackup {name:?}");
-    let Some(backup) = backups.get_opt(name).await.map_err(Error::doing(doing))? else {
-        let message = format!("there is no EtcdBackup {name:?} in this namespace");
-        return Ok(Source::None { reason: "NoSuchBackup", message });
-    };
-    let phase = backup.status.as_ref().and_then(|status| status.phase);
-    Ok(match phase {
-        Some(BackupPhase::Completed) => match from_backup(&backup, &source.from) {
-            Ok(from) => Source::Known(Box::new(from)),
-            Err(message) => Source::None { reason: "BadOrder", message },
-        },
-        Some(BackupPhase::Failed) => {
-            let message = format!("the EtcdBackup {name:?} has failed, so there is nothing to restore");
-            Source::None { reason: "BackupFailed", message }
-        }
-        _ => Source::Awaited(format!("waits for the EtcdBackup {name:?} to complete")),
-    })
-}
-
-/// What is said about the source itself goes before what the backup was made with.
-fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, String> {
-    let destination = &backup.spec.destination;
-    let place = place_of(backup)?;
-    let mut access = destination.access.clone();
-    access.credentials = said.credentials().or(destination.credentials()).cloned();
-    let claim = destination
-        .persistent_volume_claim
-        .as_ref()
-        .map(|claim| ClaimSource { claim_name: claim.claim_name.clone(), path: places::path_in_volume(&place) });
-    let sha256 = backup.status.as_ref().and_then(|status| status.sha256.clone());
-    Ok(RestoreFrom {
-        object_url: claim.is_none().then(|| place.url.clone()),
-        persistent_volume_claim: claim,
-        bucket: None,
-        decryption: said.decryption.clone().or_else(|| backup.spec.decryption.clone()),
-        sha256: said.sha256.clone().or(sha256),
-        access,
-    })
 }
 
 fn errand_of(from: &RestoreFrom, name: String, context: &Context) -> Errand {

@@ -1,0 +1,58 @@
+//! Where the backup that an EtcdRestore names is to be found: what it says itself, or where an EtcdBackup went.
+
+use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, EtcdRestore, RestoreFrom};
+use kube::{Api, ResourceExt};
+
+use super::backup::place_of;
+use super::{Context, Error, places};
+
+/// Where the backup is.
+pub enum Source {
+    Known(Box<RestoreFrom>),
+    Awaited(String),
+    None { reason: &'static str, message: String },
+}
+
+pub async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Source, Error> {
+    let source = &restore.spec.source;
+    let Some(name) = &source.backup_name else { return Ok(Source::Known(Box::new(source.from.clone()))) };
+    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &restore.namespace().unwrap_or_default());
+    let doing = format!("reading the EtcdBackup {name:?}");
+    let Some(backup) = backups.get_opt(name).await.map_err(Error::doing(doing))? else {
+        let message = format!("there is no EtcdBackup {name:?} in this namespace");
+        return Ok(Source::None { reason: "NoSuchBackup", message });
+    };
+    let phase = backup.status.as_ref().and_then(|status| status.phase);
+    Ok(match phase {
+        Some(BackupPhase::Completed) => match from_backup(&backup, &source.from) {
+            Ok(from) => Source::Known(Box::new(from)),
+            Err(message) => Source::None { reason: "BadOrder", message },
+        },
+        Some(BackupPhase::Failed) => {
+            let message = format!("the EtcdBackup {name:?} has failed, so there is nothing to restore");
+            Source::None { reason: "BackupFailed", message }
+        }
+        _ => Source::Awaited(format!("waits for the EtcdBackup {name:?} to complete")),
+    })
+}
+
+/// What is said about the source itself goes before what the backup was made with.
+fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, String> {
+    let destination = &backup.spec.destination;
+    let place = place_of(backup)?;
+    let mut access = destination.access.clone();
+    access.credentials = said.credentials().or(destination.credentials()).cloned();
+    let claim = destination
+        .persistent_volume_claim
+        .as_ref()
+        .map(|claim| ClaimSource { claim_name: claim.claim_name.clone(), path: places::path_in_volume(&place) });
+    let sha256 = backup.status.as_ref().and_then(|status| status.sha256.clone());
+    Ok(RestoreFrom {
+        object_url: claim.is_none().then(|| place.url.clone()),
+        persistent_volume_claim: claim,
+        bucket: None,
+        decryption: said.decryption.clone().or_else(|| backup.spec.decryption.clone()),
+        sha256: said.sha256.clone().or(sha256),
+        access,
+    })
+}
