@@ -1,8 +1,11 @@
 //! Each benchmark measures two things in turns in the same run, with the same question, because only the ratio means
 //! anything on a machine that others use too. `make bench` runs all of them, `make bench ONLY=roll` one.
 
+mod backup;
 mod birth;
 mod client;
+mod filling;
+mod memory;
 mod roll;
 mod stateful_set;
 
@@ -12,7 +15,7 @@ const ROUNDS: usize = 3;
 
 fn main() {
     let only = std::env::args().nth(1);
-    let benchmarks: [(&str, fn()); 2] = [("birth", birth::run), ("roll", roll::run)];
+    let benchmarks: [(&str, fn()); 3] = [("birth", birth::run), ("roll", roll::run), ("backup", backup::run)];
     for (_, run) in benchmarks.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
         run();
     }

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
 
+pub mod backup;
 pub mod etcd;
 pub mod gateway;
 pub mod hash;
@@ -9,6 +10,7 @@ pub mod operator;
 pub mod outage;
 pub mod random;
 pub mod rolling;
+pub mod stores;
 pub mod strike;
 pub mod watch;
 pub mod writer;

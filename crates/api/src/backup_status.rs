@@ -89,8 +89,8 @@ pub struct EtcdBackupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// What is true of the backup now. `Complete` says whether it is there and whole, `Verified` whether it was restored
-    /// for a test, `QuorumLost` that it was taken from a cluster without a quorum.
+    /// What is true of the backup now. `Complete` says whether it is there and whole, `Failed` that it never will be,
+    /// `Verified` whether it was restored for a test, `QuorumLost` that it was taken from a cluster without a quorum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

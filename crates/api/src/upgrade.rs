@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Upgrade {
-    /// Optional. Whether a backup is taken before the cluster is upgraded to another minor version of etcd, if the
-    /// cluster has a backup destination.
+    /// Optional. Whether a backup is taken before the cluster is upgraded to another minor version of etcd. The upgrade
+    /// waits for it, and does not begin if it fails. It goes where an EtcdBackupSchedule of this cluster says. `true`
+    /// demands one, `false` takes none; unset, one is taken if a schedule has `onUpgrade`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_first: Option<bool>,
 }

@@ -77,6 +77,13 @@ fn peak_memory() -> std::result::Result<String, io::Error> {
     Ok(status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("unknown").trim().to_owned())
 }
 
+/// In seconds, of all threads. On a busy machine it says more than the clock.
+fn processor_time() -> std::result::Result<f64, io::Error> {
+    let all = std::fs::read_to_string("/proc/self/stat")?;
+    let fields = all.rsplit(')').next().unwrap_or_default().split_whitespace();
+    Ok(fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mib: usize = std::env::args().nth(1).map_or(Ok(1024), |argument| argument.parse())?;
@@ -93,7 +100,7 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
             Destination::in_store(Arc::new(InMemory::new()), Arc::new(Nowhere), &nowhere).map_err(failed)?;
         let to_file = Destination::open(&file).map_err(failed)?;
         for (name, to) in [("nowhere", &to_nowhere), ("file", &to_file)] {
-            let began = Instant::now();
+            let began = (Instant::now(), processor_time()?);
             let mut upload = Upload::begin(to, &Origin::default(), &sealing).await.map_err(failed)?;
             for piece in (Pieces { left: mib << 20, state: 1, hasher: Some(Sha256::new()) }) {
                 upload.write(piece).await.map_err(failed)?;
@@ -101,16 +108,21 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
             let sealed = upload.finish().await.map_err(failed)?;
             say(&format!("to {name}, {} MiB sealed", sealed.object.size >> 20), &sealing, mib, began)?;
         }
-        let began = Instant::now();
+        let began = (Instant::now(), processor_time()?);
         download(&to_file, Some(&secret), io::sink()).await.map_err(failed)?;
         say("from file", &sealing, mib, began)?;
     }
     Ok(())
 }
 
-fn say(what: &str, sealing: &Sealing, mib: usize, began: Instant) -> io::Result<()> {
-    let speed = (mib << 20) as f64 / 1e6 / began.elapsed().as_secs_f64();
+fn say(what: &str, sealing: &Sealing, mib: usize, began: (Instant, f64)) -> io::Result<()> {
+    let megabytes = (mib << 20) as f64 / 1e6;
+    let (speed, of_a_core) = (megabytes / began.0.elapsed().as_secs_f64(), megabytes / (processor_time()? - began.1));
     let (compress, encrypt) = (sealing.compress, !sealing.recipients.is_empty());
-    println!("compress {compress:5} encrypt {encrypt:5}: {speed:5.0} MB/s, memory at most {} ({what})", peak_memory()?);
+    let memory = peak_memory()?;
+    println!(
+        "compress {compress:5} encrypt {encrypt:5}: {speed:4.0} MB/s, {of_a_core:4.0} MB per second of a processor, \
+         memory at most {memory} ({what})"
+    );
     Ok(())
 }

@@ -61,7 +61,7 @@ pub struct Origin {
     /// The EtcdCluster, `namespace/name`, unless it was named by a URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The EtcdBackupSchedule, `namespace/name`, if it was one.
+    /// The EtcdBackupSchedule, if it was one: `namespace/name/` and the UID of the namespace, which no other Kubernetes has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
 }

@@ -33,8 +33,9 @@ impl PartWriter {
     pub fn new(parts: tokio::sync::mpsc::Sender<Bytes>, takes_fingerprint: bool) -> Self {
         let (home, free) = channel();
         for _ in 0..BUFFERS {
-            // Cannot fail: the other end is here.
-            let _ = home.send(Vec::new());
+            // Made here and not by who fills them: the allocator keeps what one thread gave back from the others, and who
+            // fills them is a new thread each time. Sending cannot fail: the other end is here.
+            let _ = home.send(Vec::with_capacity(PART));
         }
         Self { parts, filling: None, free, home, fingerprinting: takes_fingerprint.then(Fingerprinting::default) }
     }
@@ -50,7 +51,6 @@ impl PartWriter {
     fn next_buffer(&self) -> io::Result<Buffer> {
         let mut bytes = self.free.recv().map_err(io::Error::other)?;
         bytes.clear();
-        bytes.reserve_exact(PART);
         Ok(Buffer { bytes, home: self.home.clone() })
     }
 

@@ -95,7 +95,7 @@ pub struct Verify {
 pub struct Prune {
     /// Where the backups are: an object's URL, or the beginning of several.
     pub below: Place,
-    /// Whose backups: those of this schedule, named `namespace/name`.
+    /// Whose backups: those of this schedule, as their manifests name it.
     pub schedule: String,
     /// Nothing of these is kept if there are no rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,8 @@ pub fn unseal(
 ) -> Result<Unsealed, Failure> {
     let mut object = Watched { inner: object, fingerprinting: Fingerprinting::default() };
     let mut check = TrailerCheck::default();
-    let read = {
+    let writing = |e: io::Error| of_io("writing the snapshot", &e);
+    {
         let mut snapshot = open(&mut object, identities).map_err(|problem| problem.of(url))?;
         let mut buffer = vec![0; BUFFER];
         loop {
@@ -53,11 +54,10 @@ pub fn unseal(
                 Err(e) => return Err(Problem::Damaged(e.to_string()).of(url)),
             };
             check.update(piece);
-            into.write_all(piece).map_err(|e| of_io("writing the snapshot", &e))?;
+            into.write_all(piece).map_err(writing)?;
         }
-        into.flush().map_err(|e| of_io("writing the snapshot", &e))
-    };
-    read?;
+    }
+    into.flush().map_err(writing)?;
     // What comes behind belongs to the object, too.
     io::copy(&mut object, &mut io::sink()).map_err(|e| Problem::Damaged(e.to_string()).of(url))?;
     let (snapshot, verdict) = check.finish();

@@ -1,5 +1,6 @@
 //! Whole nodes fail, and the operator with them. These faults strike every cluster of the lab, so they run one at a time.
 
+mod backups;
 mod rolls;
 
 use std::collections::BTreeSet;

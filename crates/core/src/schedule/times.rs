@@ -6,28 +6,28 @@
 
 use std::iter::successors;
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::AmbiguousOffset;
-use jiff::{Timestamp, ToSpan};
 
 use super::cron::Cron;
 
 /// As far as one has to look for a day that comes at all: 29 February is up to eight years away.
 const DAYS: usize = 366 * 8 + 1;
-/// The times of a day are all within this many days of it, as the clocks of its zone see it. A zone can leave out a whole day.
-const MARGIN: i32 = 2;
 
 impl Cron {
     /// The first time after this one.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
-        let from = self.date_of(time).checked_sub(MARGIN.days()).ok()?;
+        // Times of yesterday may be today: a zone can leave out a whole day.
+        let from = self.date_of(time).yesterday().ok()?;
         let dates = successors(Some(from), |date| date.tomorrow().ok()).take(DAYS);
         nearest(dates, |date| self.times_on(date).filter(|it| *it > time.as_second()).min(), Ord::min)
     }
 
     /// The last time that is not after this one.
     pub fn last_until(&self, time: Timestamp) -> Option<Timestamp> {
-        let from = self.date_of(time).checked_add(MARGIN.days()).ok()?;
+        // Times of tomorrow may be over: where clocks are put back after midnight, it is today again.
+        let from = self.date_of(time).tomorrow().ok()?;
         let dates = successors(Some(from), |date| date.yesterday().ok()).take(DAYS);
         nearest(dates, |date| self.times_on(date).filter(|it| *it <= time.as_second()).max(), Ord::max)
     }
@@ -72,7 +72,7 @@ impl Cron {
     }
 }
 
-/// The best of the first day that has any. Its neighbour has a say: where clocks are put back at midnight, days overlap.
+/// The best of the first day that has any. Its neighbour has a say: where clocks are put back after midnight, days overlap.
 fn nearest(
     mut dates: impl Iterator<Item = Date>,
     best_on: impl Fn(Date) -> Option<i64>,

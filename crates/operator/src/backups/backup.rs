@@ -220,21 +220,27 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
     };
     let namespace = backup.namespace().unwrap_or_default();
     let schedule = schedule_of(backup, context);
+    let identity = match &schedule {
+        Some(schedule) => Some(places::identity_of(schedule, context).await?),
+        None => None,
+    };
     let origin = Origin {
         backup: format!("{namespace}/{}", backup.name_any()),
         uid: backup.uid().unwrap_or_default(),
         cluster: spec.cluster_name.as_ref().map(|name| format!("{namespace}/{name}")),
-        schedule: schedule.as_ref().map(|schedule| format!("{namespace}/{}", schedule.name_any())),
+        schedule: identity,
     };
+    let is_to_verify = spec.verify == Verify::Restore;
     Ok(Order::Ready(Box::new(Backup {
         to,
         endpoints,
         compress: spec.compression == Compression::Zstd,
         recipients: spec.recipients().to_vec(),
-        hash_keys: spec.verify == Verify::Restore,
+        hash_keys: is_to_verify,
         origin,
         all_below: schedule.as_ref().and_then(|schedule| place_of_all(schedule).ok()),
-        retention: schedule.and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone))),
+        retention: schedule
+            .and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone, is_to_verify))),
     })))
 }
 
@@ -260,7 +266,7 @@ fn errand_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context
 
 /// Where the backup goes. The error is a sentence about a template that can't be filled.
 pub fn place_of(backup: &EtcdBackup) -> Result<Place, String> {
-    let created = backup.creation_timestamp().unwrap_or_else(|| Time(jiff::Timestamp::UNIX_EPOCH));
+    let created = backup.creation_timestamp().unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH));
     let variables = Variables {
         name: &backup.name_any(),
         namespace: &backup.namespace().unwrap_or_default(),
@@ -298,10 +304,12 @@ fn schedule_of(backup: &EtcdBackup, context: &Context) -> Option<EtcdBackupSched
     schedule.cloned()
 }
 
-fn retention_task(retention: &Retention, time_zone: &str) -> task::Retention {
+fn retention_task(retention: &Retention, time_zone: &str, is_to_verify: bool) -> task::Retention {
     let days = retention.days_of_month.clone().unwrap_or_default();
+    // As long as the new one is not proven, the one before it may be the last good one.
+    let at_least = if is_to_verify && retention.has_rules() { 2 } else { 0 };
     task::Retention {
-        keep_last: retention.keep_last.unwrap_or_default(),
+        keep_last: retention.keep_last.unwrap_or_default().max(at_least),
         keep_days: retention.keep_days.unwrap_or_default(),
         keep_weeks: retention.keep_weeks.unwrap_or_default(),
         keep_months: retention.keep_months.unwrap_or_default(),
@@ -328,6 +336,9 @@ fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
         Some(BackupPhase::Running | BackupPhase::Verifying) => Statement::no("Complete", "Running", message.clone()),
         Some(BackupPhase::Pending) | None => Statement::no("Complete", "Pending", message.clone()),
     };
+    // For those who wait for either: Complete may become true at any time until this does.
+    let failed = (status.phase == Some(BackupPhase::Failed))
+        .then(|| Statement::yes("Failed", reason.unwrap_or("Failed"), message.clone()));
     let verified = status.verified.map(|verified| match verified {
         true => Statement::yes("Verified", "Restored", "it was restored, and what came out is what was backed up"),
         false => Statement::no("Verified", reason.unwrap_or("Failed"), message),
@@ -337,7 +348,7 @@ fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
         let message = format!("no quorum of the members answered; this is what {member} had, as far as it knew");
         Statement::yes("QuorumLost", "Survivor", message)
     });
-    [complete].into_iter().chain(verified).chain(quorum).collect()
+    [complete].into_iter().chain(failed).chain(verified).chain(quorum).collect()
 }
 
 async fn tell(backup: &EtcdBackup, status: &EtcdBackupStatus, context: &Context) {

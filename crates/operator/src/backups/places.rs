@@ -1,8 +1,14 @@
 //! Where the objects of backups are, and what a pod needs to get at them.
 
-use etcd_operator_api::{Credentials, Decryption, Destination, RestoreFrom, StoreAccess, Variables, fill_template};
+use etcd_operator_api::{
+    Credentials, Decryption, Destination, EtcdBackupSchedule, RestoreFrom, StoreAccess, Variables, fill_template,
+};
 use etcd_operator_store::task::{AGE_IDENTITY, Place, TASK, Task};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+
+use super::{Context, Error};
 
 /// Where a volume with backups is mounted.
 const CLAIM_MOUNT: &str = "/backups";
@@ -48,6 +54,16 @@ fn in_store(url: String, access: &StoreAccess) -> Place {
         region: access.region().map(str::to_owned),
         force_path_style: access.force_path_style().then_some(true),
     }
+}
+
+/// How the backups of a schedule are told from all others in a store, also from those of another Kubernetes that has a
+/// schedule of the same name. A schedule that is created again goes on with what it had.
+pub async fn identity_of(schedule: &EtcdBackupSchedule, context: &Context) -> Result<String, Error> {
+    let namespace = schedule.namespace().unwrap_or_default();
+    let namespaces: Api<Namespace> = Api::all(context.client.clone());
+    let found = namespaces.get_metadata(&namespace).await;
+    let found = found.map_err(Error::doing(format!("reading the UID of the namespace {namespace:?}")))?;
+    Ok(format!("{namespace}/{}/{}", schedule.name_any(), found.uid().unwrap_or_default()))
 }
 
 /// The variables of a container that carries out a task: the task itself, and the secrets that it takes.

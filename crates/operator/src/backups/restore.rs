@@ -306,16 +306,19 @@ fn trouble_of(status: &EtcdClusterStatus) -> Option<String> {
 fn statements(status: &EtcdRestoreStatus) -> Vec<Statement> {
     let message = status.message.clone().or_else(|| status.doing.clone()).unwrap_or_default();
     let cluster = status.cluster_name.as_deref().unwrap_or_default();
-    vec![match status.phase {
-        Some(RestorePhase::Completed) => Statement::yes(
-            "Complete",
-            "Completed",
-            format!("the EtcdCluster {cluster} runs with the data of the backup"),
-        ),
-        Some(RestorePhase::Failed) => Statement::no("Complete", status.reason.as_deref().unwrap_or("Failed"), message),
-        Some(phase) => Statement::no("Complete", &format!("{phase:?}"), message),
-        None => Statement::no("Complete", "Pending", message),
-    }]
+    let reason = status.reason.as_deref().unwrap_or("Failed");
+    match status.phase {
+        Some(RestorePhase::Completed) => {
+            let done = format!("the EtcdCluster {cluster} runs with the data of the backup");
+            vec![Statement::yes("Complete", "Completed", done)]
+        }
+        // For those who wait for either.
+        Some(RestorePhase::Failed) => {
+            vec![Statement::no("Complete", reason, message.clone()), Statement::yes("Failed", reason, message)]
+        }
+        Some(phase) => vec![Statement::no("Complete", &format!("{phase:?}"), message)],
+        None => vec![Statement::no("Complete", "Pending", message)],
+    }
 }
 
 async fn tell(restore: &EtcdRestore, before: &EtcdRestoreStatus, after: &EtcdRestoreStatus, context: &Context) {

@@ -91,6 +91,8 @@ fn a_time_that_the_clock_leaves_out_is_moved_by_as_much_as_the_clock_is() {
     // Samoa left out a whole day.
     let samoa = next_times("0 3 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z", 3);
     assert_eq!(samoa, ["12-29 03:00-10:00", "12-31 03:00+14:00", "01-01 03:00+14:00"]);
+    let left_out_day = next_times("0 3 30 12 *", "Pacific/Apia", "2011-12-30T10:30:00Z", 1);
+    assert_eq!(left_out_day, ["12-31 03:00+14:00"]);
 }
 
 #[test]
@@ -115,9 +117,21 @@ fn every_hour_is_every_hour_also_when_clocks_are_changed() {
     assert_eq!(spring, ["03-29 03:00+02:00", "03-29 04:00+02:00", "03-29 05:00+02:00"]);
     let autumn = next_times("*/30 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", 4);
     assert_eq!(autumn, ["10-25 02:30+02:00", "10-25 02:00+01:00", "10-25 02:30+01:00", "10-25 03:00+01:00"]);
-    // Clocks that are put back at midnight make days overlap.
+    let half_an_hour = next_times("15 * * * *", "Australia/Lord_Howe", "2026-10-03T15:00:00Z", 2);
+    assert_eq!(half_an_hour, ["10-04 03:15+11:00", "10-04 04:15+11:00"]);
     let havana = next_times("*/30 * * * *", "America/Havana", "2026-11-01T04:00:00Z", 4);
     assert_eq!(havana, ["11-01 00:30-04:00", "11-01 00:00-05:00", "11-01 00:30-05:00", "11-01 01:00-05:00"]);
+}
+
+#[test]
+fn where_clocks_are_put_back_after_midnight_days_overlap() {
+    let twice = next_times("*/30 * * * *", "America/St_Johns", "2010-11-07T02:00:00Z", 3);
+    assert_eq!(twice, ["11-07 00:00-02:30", "11-06 23:30-03:30", "11-07 00:00-03:30"]);
+    let hourly = cron("0 * * * *", "America/St_Johns");
+    assert_eq!(hourly.last_until(time("2010-11-07T02:45:00Z")), Some(time("2010-11-07T02:30:00Z")));
+    let nightly = cron("0 0 * * *", "America/St_Johns");
+    assert_eq!(nightly.next_after(time("2010-11-06T12:00:00Z")), Some(time("2010-11-07T02:30:00Z")));
+    assert_eq!(nightly.last_until(time("2010-11-07T12:00:00Z")), Some(time("2010-11-07T02:30:00Z")));
 }
 
 #[test]

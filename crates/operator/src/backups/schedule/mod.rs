@@ -60,8 +60,9 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
         return Err(error);
     }
     // Nobody announces here that the cluster is gone.
-    let at_most = if world.schedule.spec.delete_with_cluster { WHILE_THE_CLUSTER_MAY_GO } else { AT_MOST };
-    let time = planned.again.map(|again| time_until(again, at_most));
+    let watches_cluster = world.schedule.spec.delete_with_cluster;
+    let at_most = if watches_cluster { WHILE_THE_CLUSTER_MAY_GO } else { AT_MOST };
+    let time = planned.again.map(|again| time_until(again, at_most)).or(watches_cluster.then_some(at_most));
     Ok(time.map_or_else(Action::await_change, Action::requeue))
 }
 

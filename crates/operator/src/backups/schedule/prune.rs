@@ -44,7 +44,7 @@ pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Conte
     let spec = schedule.spec.backup_spec();
     let (template, credentials) = (spec.pod_template(), spec.destination.credentials());
     let claim = spec.destination.persistent_volume_claim.as_ref();
-    let whose = format!("{}/{}", schedule.namespace().unwrap_or_default(), schedule.name_any());
+    let whose = places::identity_of(schedule, context).await?;
     let task = Task::Prune(Prune { below, schedule: whose, retention: None });
     let mut agent = errand::agent(errand::AGENT, &task, credentials, None, &template, &context.settings);
     agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(false)])).unwrap_or_default();

@@ -1,0 +1,108 @@
+//! Old backups go, and only those that may.
+
+use std::time::Duration;
+
+use e2e::backup::{Order, backup_manifest, condition};
+use e2e::stores::{Bucket, Store};
+use e2e::{Namespace, eventually};
+use serde_json::{Value, json};
+
+use crate::small_cluster;
+
+/// A schedule whose time does not come while a test runs.
+pub fn schedule_manifest(name: &str, destination: Value) -> Value {
+    json!({
+        "apiVersion": "etcd.improbable.io/v1alpha1",
+        "kind": "EtcdBackupSchedule",
+        "metadata": {"name": name},
+        "spec": {
+            "schedule": "0 0 29 2 *",
+            "backupTemplate": {"spec": {"clusterName": "c", "destination": destination}},
+        },
+    })
+}
+
+/// A schedule with these settings whose backups go into a folder that others use as well.
+fn schedule(namespace: &Namespace, name: &str, bucket: &Bucket, settings: Value) {
+    let mut manifest = schedule_manifest(name, bucket.destination("shared/{{ .Name }}.db"));
+    let settings = settings.as_object().expect("settings").clone();
+    manifest["spec"].as_object_mut().expect("a spec").extend(settings);
+    namespace.apply(&manifest.to_string()).unwrap();
+    eventually(&format!("the schedule {name} is in force"), Duration::from_secs(30), || {
+        let status = namespace.get(&format!("etcdbackupschedule {name}"))["status"].clone();
+        if status["clusterUID"].is_null() { Err(status.to_string()) } else { Ok(()) }
+    });
+}
+
+/// A backup as a schedule makes it. Waits until it is taken.
+fn backup(namespace: &Namespace, name: &str, schedule: &str, bucket: &Bucket) -> Value {
+    let mut manifest = backup_manifest(name, "c", bucket.destination("shared/{{ .Name }}.db"));
+    let owner = namespace.get(&format!("etcdbackupschedule {schedule}"));
+    manifest["metadata"]["labels"] = json!({"etcd.improbable.io/backup-schedule-name": schedule});
+    manifest["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "etcd.improbable.io/v1alpha1",
+        "kind": "EtcdBackupSchedule",
+        "name": schedule,
+        "uid": owner["metadata"]["uid"],
+        "controller": true,
+    }]);
+    Order::place(namespace, &manifest).complete()
+}
+
+fn in_folder(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("shared/{name}.db")).collect()
+}
+
+fn assert_holds(bucket: &Bucket, names: &[&str]) {
+    bucket.assert_holds(&in_folder(names).iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_schedule_keeps_its_newest_backups_and_leaves_those_of_others() {
+    let namespace = Namespace::create("backups-retention");
+    let bucket = Bucket::create(Store::S3, "retention", &namespace);
+    let _etcd = small_cluster(&namespace);
+    schedule(&namespace, "two", &bucket, json!({"retention": {"keepLast": 2}}));
+    schedule(&namespace, "all", &bucket, json!({}));
+    schedule(&namespace, "dry", &bucket, json!({"retention": {"keepLast": 1, "dryRun": true}}));
+    let by_hand = backup_manifest("by-hand", "c", bucket.destination("shared/{{ .Name }}.db"));
+    Order::place(&namespace, &by_hand).complete();
+    backup(&namespace, "all-1", "all", &bucket);
+
+    let result = |status: &Value| status["retention"].clone();
+    let counts = |status: &Value| (result(status)["kept"].clone(), result(status)["deleted"].clone());
+    let dry = [backup(&namespace, "dry-1", "dry", &bucket), backup(&namespace, "dry-2", "dry", &bucket)];
+    assert_eq!(result(&dry[0])["wouldDelete"], Value::Null, "{}", dry[0]);
+    assert_eq!(result(&dry[1])["wouldDelete"], json!([bucket.url("shared/dry-1.db")]), "{}", dry[1]);
+    assert_eq!(result(&dry[1])["deleted"], 0, "{}", dry[1]);
+    let taken = ["two-1", "two-2", "two-3"].map(|name| backup(&namespace, name, "two", &bucket));
+    assert_eq!(taken.each_ref().map(counts), [(1, 0), (2, 0), (2, 1)].map(|(kept, gone)| (json!(kept), json!(gone))));
+    let last = backup(&namespace, "two-4", "two", &bucket);
+    assert_eq!(counts(&last), (json!(2), json!(1)), "{last}");
+    assert_holds(&bucket, &["by-hand", "all-1", "dry-1", "dry-2", "two-3", "two-4"]);
+}
+
+#[test]
+fn what_a_schedule_has_stored_goes_with_its_cluster_only_if_that_is_asked_for() {
+    let namespace = Namespace::create("backups-gone");
+    let bucket = Bucket::create(Store::Azure, "gone", &namespace);
+    let _etcd = small_cluster(&namespace);
+    schedule(&namespace, "goes", &bucket, json!({"deleteWithCluster": true}));
+    schedule(&namespace, "stays", &bucket, json!({}));
+    for (name, schedule) in [("goes-1", "goes"), ("goes-2", "goes"), ("stays-1", "stays")] {
+        backup(&namespace, name, schedule, &bucket);
+    }
+    let by_hand = backup_manifest("by-hand", "c", bucket.destination("shared/{{ .Name }}.db"));
+    Order::place(&namespace, &by_hand).complete();
+    assert_holds(&bucket, &["by-hand", "goes-1", "goes-2", "stays-1"]);
+
+    namespace.kubectl("delete etcdcluster c --timeout=60s");
+    eventually("the backups of the one schedule are deleted", Duration::from_secs(120), || {
+        let status = namespace.get("etcdbackupschedule goes")["status"].clone();
+        let told = condition(&status, "BackupsDeleted");
+        if told["status"] == "True" { Ok(()) } else { Err(status.to_string()) }
+    });
+    assert_holds(&bucket, &["by-hand", "stays-1"]);
+    let status = namespace.get("etcdbackupschedule stays")["status"].clone();
+    assert_eq!(condition(&status, "BackupsDeleted"), Value::Null, "{status}");
+}
