@@ -1,5 +1,6 @@
 //! Reading a backup from one end to the other.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, Bytes};
@@ -7,8 +8,12 @@ use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectMeta};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
+use crate::address::Store;
 use crate::destination::Destination;
+use crate::failure::of_io;
+use crate::files;
 use crate::manifest::Manifest;
 use crate::report::{Failure, Reason};
 use crate::task::Find;
@@ -29,18 +34,29 @@ pub async fn download<W: Write + Send + 'static>(
     mut into: W,
 ) -> Result<(Unsealed, W), Failure> {
     let identities = read_identities(identity.unwrap_or_default())?;
-    let object = from.object()?;
-    let (pieces, waiting) = mpsc::channel(WAITING);
-    let url = from.url().to_owned();
-    let unsealing = tokio::task::spawn_blocking(move || {
-        let pieces = Pieces { waiting, current: Bytes::new() };
-        unseal(&url, pieces, &identities, &mut into).map(|unsealed| (unsealed, into))
-    });
-    let read = read_all(from, object, pieces).await;
+    let (object, url) = (from.object()?, from.url().to_owned());
+    let (reading, unsealing) = match from.address.store {
+        Store::Files => {
+            let path = files::on_disk(object);
+            let unsealing = spawn_blocking(move || {
+                let file = File::open(path).map_err(|e| of_io(&format!("reading {url}"), &e))?;
+                unseal(&url, file, &identities, &mut into).map(|unsealed| (unsealed, into))
+            });
+            (Ok(()), unsealing)
+        }
+        _ => {
+            let (pieces, waiting) = mpsc::channel(WAITING);
+            let unsealing = spawn_blocking(move || {
+                let pieces = Pieces { waiting, current: Bytes::new() };
+                unseal(&url, pieces, &identities, &mut into).map(|unsealed| (unsealed, into))
+            });
+            (read_all(from, object, pieces).await, unsealing)
+        }
+    };
     let broken = |e| Failure { reason: Reason::StoreFailed, message: format!("reading {}: {e}", from.url()) };
     let unsealed = unsealing.await.map_err(broken)?;
     // If reading failed, what the other side says is only what became of that.
-    read.and(unsealed)
+    reading.and(unsealed)
 }
 
 /// Gives all of an object to who is at the other end, or as much as is wanted there.

@@ -64,7 +64,7 @@ fn is_leftover(file: &str, object: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn on_disk(path: &Path) -> PathBuf {
+pub fn on_disk(path: &Path) -> PathBuf {
     PathBuf::from(format!("/{path}"))
 }
 

@@ -40,34 +40,48 @@ pub fn unseal(
     identities: &[Identity],
     into: &mut impl Write,
 ) -> Result<Unsealed, Failure> {
-    let mut object = Watched { inner: object, fingerprinting: Fingerprinting::default() };
+    let mut object = Watched { inner: object, fingerprinting: Fingerprinting::default(), trouble: None };
     let mut check = TrailerCheck::default();
-    let writing = |e: io::Error| of_io("writing the snapshot", &e);
-    {
-        let mut snapshot = open(&mut object, identities).map_err(|problem| problem.of(url))?;
-        let mut buffer = vec![0; BUFFER];
-        loop {
-            let piece = match snapshot.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => &buffer[..length],
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Problem::Damaged(e.to_string()).of(url)),
-            };
-            check.update(piece);
-            into.write_all(piece).map_err(writing)?;
-        }
-    }
-    into.flush().map_err(writing)?;
+    let read = read_snapshot(&mut object, identities, &mut check, into);
     // What comes behind belongs to the object, too.
-    io::copy(&mut object, &mut io::sink()).map_err(|e| Problem::Damaged(e.to_string()).of(url))?;
+    let read = read.and_then(|()| io::copy(&mut object, &mut io::sink()).map(drop).map_err(damaged));
+    if let Some(trouble) = object.trouble {
+        return Err(of_io(&format!("reading {url}"), &trouble));
+    }
+    read.map_err(|problem| problem.of(url))?;
     let (snapshot, verdict) = check.finish();
     verdict.map_err(|why| Problem::Damaged(why).of(url))?;
     Ok(Unsealed { snapshot, object: object.fingerprinting.finish() })
 }
 
+fn read_snapshot(
+    object: impl Read,
+    identities: &[Identity],
+    check: &mut TrailerCheck,
+    into: &mut impl Write,
+) -> Result<(), Problem> {
+    let mut snapshot = open(object, identities)?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let piece = match snapshot.read(&mut buffer) {
+            Ok(0) => return into.flush().map_err(Problem::Writing),
+            Ok(length) => &buffer[..length],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(damaged(e)),
+        };
+        check.update(piece);
+        into.write_all(piece).map_err(Problem::Writing)?;
+    }
+}
+
 enum Problem {
     Damaged(String),
     Key(String),
+    Writing(io::Error),
+}
+
+fn damaged(e: io::Error) -> Problem {
+    Problem::Damaged(e.to_string())
 }
 
 impl Problem {
@@ -77,6 +91,7 @@ impl Problem {
                 Failure { reason: Reason::HashMismatch, message: format!("{url} is not what was written there: {why}") }
             }
             Self::Key(why) => wrong_key(format!("{url} is encrypted, and {why}")),
+            Self::Writing(e) => of_io("writing the snapshot", &e),
         }
     }
 }
@@ -93,7 +108,6 @@ fn open<'a>(object: impl Read + 'a, identities: &[Identity]) -> Result<Box<dyn R
     if !is_compressed {
         return Ok(Box::new(decrypted));
     }
-    let damaged = |e: io::Error| Problem::Damaged(e.to_string());
     let mut decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(BUFFER, decrypted)).map_err(damaged)?;
     decoder.window_log_max(MAX_WINDOW_LOG).map_err(damaged)?;
     Ok(Box::new(decoder))
@@ -116,20 +130,30 @@ fn decrypt<'a>(object: impl Read + 'a, identities: &[Identity]) -> Result<Box<dy
 fn begins_with(magic: &[u8], mut stream: impl Read) -> Result<(bool, impl Read), Problem> {
     let mut first = Vec::with_capacity(magic.len());
     let looked = stream.by_ref().take(magic.len() as u64).read_to_end(&mut first);
-    looked.map_err(|e| Problem::Damaged(e.to_string()))?;
+    looked.map_err(damaged)?;
     Ok((first == magic, Cursor::new(first).chain(stream)))
 }
 
-/// Takes the fingerprint of what is read.
+/// Takes the fingerprint of what is read, and keeps what went wrong with it: who reads would say that it is damaged.
 struct Watched<R> {
     inner: R,
     fingerprinting: Fingerprinting,
+    trouble: Option<io::Error>,
 }
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.inner.read(buffer)?;
-        self.fingerprinting.update(&buffer[..length]);
-        Ok(length)
+        match self.inner.read(buffer) {
+            Ok(length) => {
+                self.fingerprinting.update(&buffer[..length]);
+                Ok(length)
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Err(e),
+            Err(e) => {
+                let kind = e.kind();
+                self.trouble = Some(e);
+                Err(kind.into())
+            }
+        }
     }
 }
