@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use etcd_operator_api::{
-    ClusterBootstrap, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdRestore, EtcdRestoreStatus, RestoreFrom,
-    RestorePhase, labels,
+    ClusterBootstrap, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdRestore, EtcdRestoreStatus, JobPodTemplate,
+    PodTemplate, RestoreFrom, RestorePhase, labels,
 };
 use etcd_operator_core::conditions::{Statement, conditions_after};
 use etcd_operator_store::manifest::Manifest;
@@ -144,7 +144,7 @@ async fn go_on_checking(
     };
     Ok(match seen.progress {
         Progress::NotBegun => {
-            errand_of(&from, name, context).begin(restore, context).await?;
+            errand_of(restore, &from, name, context).begin(restore, context).await?;
             checking
         }
         Progress::Running { trouble, .. } => EtcdRestoreStatus { message: trouble, ..checking },
@@ -179,11 +179,11 @@ async fn claims_of(restore: &EtcdRestore, context: &Context) -> Result<Vec<Strin
     Ok(found.items.iter().map(ResourceExt::name_any).collect())
 }
 
-fn errand_of(from: &RestoreFrom, name: String, context: &Context) -> Errand {
+fn errand_of(restore: &EtcdRestore, from: &RestoreFrom, name: String, context: &Context) -> Errand {
     let task = Task::Check(Find { from: places::of_source(from), sha256: from.sha256.clone() });
     let (credentials, decryption) = (from.credentials(), from.decryption.as_ref());
     let claim = from.persistent_volume_claim.as_ref();
-    let template = Default::default();
+    let template = like_the_members(&restore.spec.cluster_template.spec);
     let mut agent = errand::agent(errand::AGENT, &task, credentials, decryption, &template, &context.settings);
     agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(true)])).unwrap_or_default();
     let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, true)]));
@@ -195,6 +195,20 @@ fn errand_of(from: &RestoreFrom, name: String, context: &Context) -> Errand {
         template,
         retries: RETRIES,
         deadline: DEADLINE,
+    }
+}
+
+/// The pod that reads the backup runs where the members may, and pulls its image as they do.
+fn like_the_members(cluster: &EtcdClusterSpec) -> JobPodTemplate {
+    let PodTemplate { metadata, tolerations, node_selector, priority_class_name, image_pull_secrets, .. } =
+        cluster.pod_template().unwrap_or_default();
+    JobPodTemplate {
+        metadata,
+        tolerations,
+        node_selector,
+        priority_class_name,
+        image_pull_secrets,
+        ..JobPodTemplate::default()
     }
 }
 
