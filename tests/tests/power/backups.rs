@@ -109,7 +109,7 @@ fn a_schedule_makes_up_once_for_what_it_missed_and_edits_take_effect_at_once() {
     });
     assert!(made_up >= last + 2, "at least two were missed between {last} and {made_up}");
     Order::found(&namespace, "EtcdBackup", &format!("s-{made_up}")).complete();
-    let told = namespace.get("events --field-selector reason=BackupBegun,involvedObject.name=s").to_string();
+    let told = namespace.get("events --field-selector reason=BackupScheduled,involvedObject.name=s").to_string();
     assert!(
         told.contains(&format!("Began s-{made_up} for")) && told.contains("makes up for all that were missed"),
         "{told}"
