@@ -125,11 +125,18 @@ pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
 }
 
 /// A founder that hangs keeps the cluster from being born. How long it has been silent is how long its pod has been there.
+/// The cluster may serve already, and only the operator not reach it: who is well as its node finds is left alone, and so is
+/// who keeps its data in its pod.
 pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
+    if !observed.durable {
+        return None;
+    }
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
         // To fetch and restore a backup takes as long as it takes.
         could_run
+            && pod.began
+            && !pod.ready
             && !pod.restoring
             && !pod.deleting
             && !observed.is_reached(**ordinal)

@@ -338,14 +338,24 @@ pub fn plan(observed: &Observed) -> Plan {
     if let Some(place) = &observed.paused {
         return Plan::waiting("Paused", format!("nothing is done to this cluster: {place}"));
     }
-    match stage_of(observed) {
+    let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
         Stage::ToWait(message) => Plan::waiting("EarlierLifeGoing", message),
         Stage::ToRecord(birth) => Plan::steps(vec![Step::RecordBirth(birth)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
         Stage::Founding(birth) => found(observed, &birth),
         Stage::Born(cluster_id) => keep(observed, cluster_id),
-    }
+    };
+    without_vain_pods(planned)
+}
+
+/// Who is made anew or leaves gets no pod before. Kubernetes may refuse the pod, and what fails for a member keeps the rest
+/// from being done for it.
+fn without_vain_pods(plan: Plan) -> Plan {
+    let goes = |step: &Step| matches!(step, Step::ReplacePeer { .. } | Step::RemoveMember { .. });
+    let going: Vec<u32> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
+    let is_vain = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
+    Plan { steps: plan.steps.into_iter().filter(|step| !is_vain(step)).collect(), ..plan }
 }
 
 /// The founding members are started all at once. The cluster is born when a quorum of them answers.
@@ -364,9 +374,19 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
     let mut steps = start_founders(observed, birth);
     steps.extend(remake_what_does_not_run(observed));
     steps.extend(restart_a_silent_founder(observed));
+    Plan { steps, waiting: Some(Waiting::new("Founding", founding_so_far(observed, birth))) }
+}
+
+/// How many founders answer. That the others are well, and only the operator does not reach them, is worth a word.
+fn founding_so_far(observed: &Observed, birth: &Birth) -> String {
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of the {} founding members answer", birth.size);
-    Plan { steps, waiting: Some(Waiting::new("Founding", message)) }
+    let unreached = observed.pods.iter().filter(|(ordinal, pod)| pod.ready && !observed.is_reached(**ordinal));
+    let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.place.member_name(*ordinal)).collect();
+    if unreached.is_empty() {
+        return message;
+    }
+    format!("{message}; {} ready, but the operator can't connect: check network policies", unreached.join(", "))
 }
 
 fn keep(observed: &Observed, cluster_id: u64) -> Plan {

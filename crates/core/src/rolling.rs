@@ -50,7 +50,7 @@ pub fn model_of_new(observed: &Observed) -> Model {
 /// Whether a new member would be made from something else than this one was, or could not join as it is.
 pub fn is_to_be_remade(observed: &Observed, ordinal: u32) -> bool {
     let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
-    (restarts(observed, ordinal) && goes_by_the_spec(observed)) || is_late()
+    (needs_a_new_pod(observed, ordinal) && goes_by_the_spec(observed)) || is_late()
 }
 
 /// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
@@ -61,6 +61,13 @@ fn goes_by_the_spec(observed: &Observed) -> bool {
 
 fn restarts(observed: &Observed, ordinal: u32) -> bool {
     observed.outdated.get(&ordinal).is_some_and(|change| change.way == Way::Restart)
+}
+
+/// Whether it takes a new pod to give a member what is asked for. What runs can be given other labels and resources as it
+/// runs. What was refused, or no node takes, or does not start, is helped by nothing but a new pod.
+fn needs_a_new_pod(observed: &Observed, ordinal: u32) -> bool {
+    let runs = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some() && pod.problem.is_none());
+    restarts(observed, ordinal) || (observed.outdated.contains_key(&ordinal) && !runs)
 }
 
 /// What has to come before any member is changed: nothing if the version that is asked for is possible and accepted.
@@ -149,13 +156,14 @@ pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
 pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
-    if observed.pods.get(&ordinal).is_none_or(|pod| pod.problem.is_none()) {
+    // Without a pod, it is the pod that may be refused.
+    if observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_none()) {
         return Vec::new();
     }
     if is_to_be_remade(observed, ordinal) {
         return vec![Step::RemoveMember { ordinal, member_id, why: reason_for(observed, ordinal) }];
     }
-    if restarts(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
+    if needs_a_new_pod(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
 }
 
 /// Without a quorum, or before there is one, what does not run and was made from what is not asked for any more is made
@@ -179,14 +187,25 @@ pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
 }
 
 /// Whether a member that is not well was made from what never worked and is not asked for any more. One that did work
-/// comes back as it was: what is asked for now may not work either. Unless no node takes it, and nobody has failed yet with
+/// comes back as it was: what is asked for now may not work either. Unless it has no place, and nobody has failed yet with
 /// what is asked for.
 fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
-    let (Some(pod), Some(peer)) = (observed.pods.get(&ordinal), observed.peers.get(&ordinal)) else { return false };
-    let is_stuck = pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
+    let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
+    let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
-    let has_no_place = pod.node.is_none() && !observed.peers.iter().any(has_failed);
-    restarts(observed, ordinal) && !is_stuck && (!peer.proven || has_no_place)
+    let may_try_another = has_no_place(observed, ordinal) && !observed.peers.iter().any(has_failed);
+    needs_a_new_pod(observed, ordinal)
+        && !observed.pods.get(&ordinal).is_some_and(is_stuck)
+        && (!peer.proven || may_try_another)
+}
+
+/// Whether no node takes a member's pod, or Kubernetes may refuse to make it. Without a quorum a pod that is missing says
+/// nothing: after a power cut they all are, and come back as they were.
+fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
+    match observed.pods.get(&ordinal) {
+        Some(pod) => pod.node.is_none(),
+        None => observed.membership.is_some(),
+    }
 }
 
 fn is_stopping(observed: &Observed, member: &Member) -> bool {

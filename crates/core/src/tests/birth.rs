@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::founders;
-use crate::observed::{Claim, Data, Membership, Observed, Peer, Pod, Told};
+use crate::observed::{Claim, Data, Membership, Node, Observed, Peer, Pod, Told};
 use crate::plan::{Model, Plan, Start, Step, plan};
 
 /// A cluster whose birth is recorded, and nothing more.
@@ -218,10 +218,49 @@ fn no_backup_is_restored_where_volumes_are_already() {
 fn a_founder_that_restores_a_backup_is_given_the_time_that_it_takes() {
     let mut observed = founding(1);
     observed.now += 3600;
-    let node = Some(crate::observed::Node { down_since: None, fenced: false });
-    observed.pods.get_mut(&0).unwrap().node = node;
-    let restarts = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::RestartPod { .. }));
-    assert!(restarts(&observed), "an hour is too long for a plain start");
+    observed.hang(0);
+    assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
     observed.pods.get_mut(&0).unwrap().restoring = true;
-    assert!(!restarts(&observed));
+    assert!(!restarts_anybody(&observed));
+}
+
+fn restarts_anybody(observed: &Observed) -> bool {
+    steps_of(observed).iter().any(|it| matches!(it, Step::RestartPod { .. }))
+}
+
+impl Observed {
+    /// The pod of a founder has begun, and its node finds it unwell.
+    fn hang(&mut self, ordinal: u32) {
+        let pod = self.pods.get_mut(&ordinal).unwrap();
+        (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
+    }
+}
+
+#[test]
+fn silent_founder_is_restarted_only_if_its_node_finds_it_unwell_too() {
+    let mut observed = founding(3);
+    observed.now += 3600;
+    (0..3).for_each(|ordinal| observed.hang(ordinal));
+    assert!(restarts_anybody(&observed), "it hangs");
+    (0..3).for_each(|ordinal| observed.pods.get_mut(&ordinal).unwrap().ready = true);
+    assert!(!restarts_anybody(&observed), "it may be only the operator that does not reach them");
+    let message = plan(&observed).waiting.unwrap().message;
+    assert!(message.contains("c-0, c-1, c-2"), "who is ready and not reached is named: {message}");
+}
+
+#[test]
+fn silent_founder_that_has_not_begun_is_not_restarted() {
+    let mut observed = founding(3);
+    observed.now += 3600;
+    observed.hang(1);
+    observed.pods.get_mut(&1).unwrap().began = false;
+    assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
+}
+
+#[test]
+fn silent_founder_with_data_in_its_pod_is_not_restarted() {
+    let mut observed = Observed { durable: false, ..founding(3) };
+    observed.now += 3600;
+    observed.hang(1);
+    assert!(!restarts_anybody(&observed), "what was acknowledged may be in it");
 }

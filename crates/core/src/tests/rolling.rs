@@ -1,8 +1,8 @@
 //! Members become what the spec asks for, one at a time.
 
-use super::support::{NOW, awaited, cluster_of, identity_of, steps_of};
+use super::support::{NOW, VERSION, awaited, birth_of, cluster_of, identity_of, new_cluster, steps_of};
 use crate::changes::{Change, Way};
-use crate::observed::{Observed, Problem, ProblemKind};
+use crate::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::plan::{Model, Step, plan};
 
 fn change(way: Way) -> Change {
@@ -32,6 +32,17 @@ impl Observed {
         let problem = Problem::new(ProblemKind::NoImage, "there is no such image");
         self.pods.get_mut(&ordinal).unwrap().problem = Some(problem);
     }
+
+    /// It was made anew, and Kubernetes refuses its pod.
+    fn be_refused(&mut self, ordinal: u32) {
+        self.answers.remove(&ordinal);
+        self.pods.remove(&ordinal);
+        self.peers.get_mut(&ordinal).unwrap().proven = false;
+    }
+}
+
+fn creates_pod(observed: &Observed, wanted: u32) -> bool {
+    steps_of(observed).iter().any(|step| matches!(step, Step::CreatePod { ordinal, .. } if *ordinal == wanted))
 }
 
 fn replaced(observed: &Observed) -> Vec<u32> {
@@ -129,6 +140,100 @@ fn without_a_quorum_what_does_not_run_is_made_anew() {
     assert_eq!(replaced(&observed), [0]);
     observed.pods.get_mut(&0).unwrap().node.as_mut().unwrap().down_since = Some(NOW);
     assert_eq!(replaced(&observed), [0; 0], "it may still run there");
+}
+
+#[test]
+fn member_with_refused_pod_is_made_anew_when_the_spec_goes_back() {
+    for way in [Way::Relabel, Way::Resize, Way::Restart] {
+        let mut observed = outdated(3, &[]);
+        observed.be_refused(2);
+        assert!(creates_pod(&observed, 2), "as long as the spec asks for it, it is tried");
+        observed.outdated.insert(2, change(way));
+        assert_eq!(replaced(&observed), [2], "{way:?}");
+        assert!(!creates_pod(&observed, 2), "the old one would be refused again, and nothing else be done");
+        observed.fall_silent(1);
+        assert_eq!(replaced(&observed), [0; 0], "1 may be the next that is missed");
+    }
+}
+
+#[test]
+fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
+    let mut observed = outdated(3, &[2]);
+    observed.be_refused(2);
+    observed.peers.get_mut(&2).unwrap().proven = true;
+    assert_eq!(replaced(&observed), [2], "a quota may be what keeps it from coming back as it was");
+    observed.outdated = [0, 1, 2].map(|ordinal| (ordinal, change(Way::Restart))).into();
+    observed.pods.clear();
+    observed.answers.clear();
+    observed.lose_quorum();
+    assert_eq!(replaced(&observed), [0; 0], "after a power cut everybody comes back as it was");
+    assert!((0..3).all(|ordinal| creates_pod(&observed, ordinal)));
+}
+
+#[test]
+fn founders_with_refused_pods_are_made_anew_when_the_spec_goes_back() {
+    let mut observed = new_cluster(3);
+    observed.birth = Some(birth_of(3));
+    for ordinal in 0..3 {
+        observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
+        observed.outdated.insert(ordinal, change(Way::Resize));
+    }
+    assert_eq!(replaced(&observed), [0, 1, 2]);
+    assert!(!creates_pod(&observed, 0));
+}
+
+#[test]
+fn pending_member_is_made_anew_with_resources_that_a_node_has() {
+    let mut observed = outdated(3, &[]);
+    observed.break_down(2);
+    let pod = observed.pods.get_mut(&2).unwrap();
+    (pod.node, pod.ready) = (None, false);
+    pod.problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+    observed.outdated.insert(2, change(Way::Resize));
+    assert_eq!(replaced(&observed), [2]);
+}
+
+#[test]
+fn pending_founders_are_made_anew_with_resources_that_a_node_has() {
+    let mut observed = new_cluster(3);
+    observed.birth = Some(birth_of(3));
+    for ordinal in 0..3 {
+        observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
+        let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+        observed.pods.insert(ordinal, Pod { problem, ..Pod::default() });
+        observed.outdated.insert(ordinal, change(Way::Resize));
+    }
+    assert_eq!(replaced(&observed), [0, 1, 2]);
+}
+
+#[test]
+fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
+    for is_refused in [true, false] {
+        let mut observed = outdated(3, &[]);
+        observed.replicas = 4;
+        observed.join_as_learner(3);
+        observed.peers.insert(3, Peer { version: VERSION.to_owned(), ..Peer::default() });
+        let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+        observed.pods.insert(3, Pod { problem, ..Pod::default() });
+        if is_refused {
+            observed.pods.remove(&3);
+        }
+        let leaves = |observed: &Observed| {
+            steps_of(observed).iter().any(|it| matches!(it, Step::RemoveMember { ordinal: 3, .. }))
+        };
+        assert!(!leaves(&observed), "it may come yet");
+        observed.outdated.insert(3, change(Way::Resize));
+        assert!(leaves(&observed) && !creates_pod(&observed, 3));
+    }
+}
+
+#[test]
+fn running_member_is_resized_in_place_and_not_made_anew() {
+    let mut observed = outdated(3, &[]);
+    observed.outdated.insert(2, change(Way::Resize));
+    assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 2 }]);
+    observed.fall_silent(2);
+    assert_eq!(replaced(&observed), [0; 0], "it worked, and may come back");
 }
 
 #[test]

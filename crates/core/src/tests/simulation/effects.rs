@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 
+use super::etcd::Etcd;
 use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
 use crate::observed::{Claim, Member, Peer};
 use crate::plan::{Model, Step};
@@ -56,9 +57,10 @@ pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -
 
 /// Nobody is restarted if the others could not go on, and nobody who leads.
 pub fn replace_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
-    let is_same =
-        seen.peers.get(&ordinal).map(|peer| &peer.version) == world.api.peers.get(&ordinal).map(|it| &it.version);
-    if !is_same || on_the_same_pod(world, seen, ordinal, |_| {}) == Effect::Failed {
+    let made_from =
+        |api: &Api| (api.peers.get(&ordinal).map(|it| it.version.clone()), api.templates.get(&ordinal).copied());
+    let pod = |api: &Api| api.pods.get(&ordinal).map(|pod| pod.uid);
+    if made_from(seen) != made_from(&world.api) || pod(seen) != pod(&world.api) {
         return Ok(Effect::Failed);
     }
     let member = world.etcd.as_ref().and_then(|etcd| Some((etcd, etcd.member_at(ordinal)?)));
@@ -96,6 +98,19 @@ pub fn downgrade(world: &mut World, step: &Step) -> Effect {
 pub fn on_the_same_pod(world: &mut World, seen: &Api, ordinal: u32, act: impl FnOnce(&mut PodObject)) -> Effect {
     let known = seen.pods.get(&ordinal).map(|pod| pod.uid);
     changed(world.api.pods.get_mut(&ordinal).filter(|pod| Some(pod.uid) == known), act)
+}
+
+/// Nobody is restarted who is well and whom only the operator doesn't reach, and nobody whose data would go.
+pub fn check_restart(world: &World, ordinal: u32) -> Result<(), Broken> {
+    let Some((pod, process)) = world.api.pods.get(&ordinal).zip(world.process_of(ordinal)) else { return Ok(()) };
+    let takes_part = |etcd: &Etcd| etcd.has_quorum(world) && etcd.connects(world, process);
+    if pod.ready && world.answers(process) && world.etcd.as_ref().is_some_and(takes_part) {
+        return Err(format!("c-{ordinal} is restarted although it is well"));
+    }
+    if pod.own_disk.is_some_and(|disk| world.disks[disk].data.is_some()) {
+        return Err(format!("c-{ordinal} is restarted, and its data goes with its pod"));
+    }
+    Ok(())
 }
 
 /// Rule 6: two processes never share a data dir or an identity.
@@ -175,7 +190,9 @@ pub fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken>
     let away_for_long = world.away_since.get(&id).is_some_and(|since| world.now - since >= REPLACE_AFTER)
         && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
-    let in_the_way = leaving.learner && !etcd.is_up(world, leaving);
+    // A learner that nobody hears of makes way for a voter that is missed more: what it has is only a copy.
+    let is_hidden = world.process_of(ordinal).is_some_and(|process| world.hidden.contains(&process.machine));
+    let in_the_way = leaving.learner && (is_hidden || !etcd.is_up(world, leaving));
     let outdated = world
         .process_of(ordinal)
         .is_some_and(|it| it.version != world.api.cluster.wanted || it.template != world.api.cluster.template);

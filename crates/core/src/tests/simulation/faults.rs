@@ -25,6 +25,9 @@ enum Event {
     PowerOn,
     Cut,
     PlugIn,
+    /// The operator does not reach the members on a machine any more, or does again.
+    Hide,
+    Reveal,
     TakeOutOfService,
     WipeDisk,
     DeleteClaim,
@@ -56,6 +59,8 @@ const WEIGHTS: &[(usize, Event)] = &[
     (5, Event::PowerOn),
     (3, Event::Cut),
     (5, Event::PlugIn),
+    (2, Event::Hide),
+    (4, Event::Reveal),
     (2, Event::TakeOutOfService),
     (2, Event::WipeDisk),
     (2, Event::DeleteClaim),
@@ -85,7 +90,12 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
         Event::CatchUp => catch_up(world, operator),
         Event::CatchUpWithAll => operator.cache = world.api.clone(),
         Event::Settle => return world.settle(),
-        Event::TimePasses => world.now += world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]),
+        Event::TimePasses => {
+            world.now += world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]);
+            world.probe_pods();
+        }
+        Event::Hide => hide(world, machine),
+        Event::Reveal => world.hidden.clear(),
         Event::TakeOutOfService => take_out_of_service(world, machine),
         Event::PowerOff | Event::PowerOn | Event::Cut | Event::PlugIn => strike_machine(world, machine, event),
         Event::CrashContainer | Event::Hang | Event::WakeUp => strike_process(world, member, event),
@@ -151,6 +161,15 @@ fn take_out_of_service(world: &mut World, number: usize) {
         world.note(|| format!("node {number}: TakeOutOfService"));
         world.api.nodes[number].fenced = true;
     }
+}
+
+/// One machine, or all of them.
+fn hide(world: &mut World, number: usize) {
+    let all = world.random.percent(50);
+    world.note(|| {
+        format!("node {number}: the operator does not reach its members{}", if all { ", or any" } else { "" })
+    });
+    world.hidden.extend((0..world.machines.len()).filter(|machine| all || *machine == number));
 }
 
 fn strike_process(world: &mut World, ordinal: u32, event: Event) {

@@ -2,7 +2,7 @@
 //! deleted.
 
 use super::etcd::Etcd;
-use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, minor_of};
+use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
 use crate::founders::identity_of;
 use crate::gate::{Found, Verdict, verdict};
 use crate::observed::{Birth, Identity, Problem, ProblemKind};
@@ -22,7 +22,7 @@ impl World {
     }
 
     /// Kubelets tell whether pods are well; of those that can't be heard nothing good is assumed.
-    fn probe_pods(&mut self) {
+    pub fn probe_pods(&mut self) {
         for pod in self.api.pods.values_mut() {
             let process = self.processes.iter().find(|process| process.pod == pod.uid);
             pod.ready = process.is_some_and(|process| !process.hung && self.machines[process.machine].is_reachable());
@@ -104,6 +104,9 @@ impl World {
 
     /// The node with the fewest pods among those that may be used.
     fn node_for(&self, ordinal: u32) -> Option<usize> {
+        if self.api.pods.get(&ordinal).is_some_and(|pod| fits_no_node(pod.template)) {
+            return None;
+        }
         let bound = if self.storage == Storage::Ephemeral {
             None
         } else {

@@ -1,6 +1,7 @@
 //! Operators that do one thing wrong. The simulation must catch each of them: a rule that no mutant breaks is a rule that
 //! nobody checks.
 
+use crate::changes::Way;
 use crate::observed::{Data, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 use crate::resize::next_membership_change;
@@ -47,10 +48,18 @@ pub enum Mutant {
     MakesNewMembersAnyway,
     /// Restarts members that keep their data in their pods.
     RestartsWhatKeepsNothing,
+    /// Tries for ever to make a pod that Kubernetes refuses.
+    InsistsOnWhatIsRefused,
+    /// Waits for what no node takes before it gives it other resources.
+    WaitsToResizeThePending,
+    /// Restarts founders that are well, because it does not reach them.
+    RestartsFoundersOutOfReach,
+    /// Restarts founders that keep their data in their pods.
+    RestartsFoundersWithTheirData,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 20] = [
+    pub const ALL: [Mutant; 24] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -71,6 +80,10 @@ impl Mutant {
         Mutant::ForgetsWhoWroteTheLogs,
         Mutant::MakesNewMembersAnyway,
         Mutant::RestartsWhatKeepsNothing,
+        Mutant::InsistsOnWhatIsRefused,
+        Mutant::WaitsToResizeThePending,
+        Mutant::RestartsFoundersOutOfReach,
+        Mutant::RestartsFoundersWithTheirData,
     ];
 
     /// What the simulation says of it when it is caught for what is wrong with it.
@@ -81,7 +94,11 @@ impl Mutant {
                 "is given up although it has its data"
             }
             Mutant::AddsVoters => "votes before it has caught up",
-            Mutant::PromotesWithoutAdding | Mutant::NeverReplaces => "never comes to rest",
+            Mutant::PromotesWithoutAdding
+            | Mutant::NeverReplaces
+            | Mutant::InsistsOnWhatIsRefused
+            | Mutant::WaitsToResizeThePending => "never comes to rest",
+            Mutant::RestartsFoundersOutOfReach => "is restarted although it is well",
             Mutant::LetsTheEmptiedReturn => "lost its data and returns",
             Mutant::ForgetsTheBirth => "founds a cluster that is born already",
             Mutant::FencesOnSuspicion => "is given up while its member may still run",
@@ -94,7 +111,7 @@ impl Mutant {
             Mutant::GoesBackUnprepared => "cannot read its data",
             Mutant::ForgetsWhoWroteTheLogs => "cannot read its log",
             Mutant::MakesNewMembersAnyway => "starts as",
-            Mutant::RestartsWhatKeepsNothing => "its data goes with its pod",
+            Mutant::RestartsWhatKeepsNothing | Mutant::RestartsFoundersWithTheirData => "its data goes with its pod",
         }
     }
 
@@ -179,6 +196,22 @@ impl Mutant {
                     }
                 }
             }
+            Mutant::InsistsOnWhatIsRefused => {
+                let lacks_a_pod = |ordinal: u32| !observed.pods.contains_key(&ordinal);
+                planned.steps.retain(|step| !remakes(step, lacks_a_pod));
+            }
+            Mutant::WaitsToResizeThePending => {
+                let resizes = |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.way == Way::Resize);
+                planned.steps.retain(|step| !remakes(step, resizes));
+            }
+            Mutant::RestartsFoundersOutOfReach if refusal == "Founding" => {
+                let silent = observed.pods.iter().find(|(it, pod)| pod.ready && !observed.is_reached(**it));
+                planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
+            }
+            Mutant::RestartsFoundersWithTheirData if refusal == "Founding" => {
+                let silent = observed.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
+                planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
+            }
             Mutant::NeverReplaces => {
                 let gives_up = planned.steps.iter().any(|step| matches!(step, Step::RecordReplacement { .. }));
                 if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
@@ -217,6 +250,15 @@ impl Observed {
             }
         }
     }
+}
+
+/// Whether a step makes one of these members anew.
+fn remakes(step: &Step, is_one: impl Fn(u32) -> bool) -> bool {
+    matches!(step, Step::ReplacePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
+}
+
+fn restart_pod(ordinal: u32) -> Step {
+    Step::RestartPod { ordinal, why: "a mutant wants it".to_owned() }
 }
 
 fn restart(ordinal: u32) -> Step {

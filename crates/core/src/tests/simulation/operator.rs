@@ -5,12 +5,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
 use super::effects::{
-    Effect, changed, check_removal, create_claim, create_peer, delete_claim, downgrade, fence_pod, on_the_same_pod,
-    record, replace_peer,
+    Effect, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade, fence_pod,
+    on_the_same_pod, record, replace_peer,
 };
 use super::mutants::Mutant;
 use super::trace::{all_of, brief};
-use super::world::{Api, Broken, PodObject, World};
+use super::world::{Api, Broken, PodObject, World, is_refused};
 use crate::ailments::unwell_since;
 use crate::observed::{Claim, Observed};
 use crate::plan::{Plan, Start, Step, is_confirmed};
@@ -164,6 +164,9 @@ impl Operator {
                 pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
             }),
             Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
+                if matches!(step, Step::RestartPod { .. }) {
+                    check_restart(world, *ordinal)?;
+                }
                 let effect = on_the_same_pod(world, seen, *ordinal, |_| {});
                 if effect == Effect::Done {
                     world.delete_pod(*ordinal);
@@ -176,8 +179,10 @@ impl Operator {
                 world.api.peers.remove(ordinal);
                 Effect::Done
             }
+            // Only what no node takes was made from other resources than are asked for, and that can't be changed in place.
+            Step::Resize { .. } => Effect::Failed,
             // How running pods and volumes are changed makes no difference to the rules.
-            Step::Relabel { .. } | Step::Resize { .. } | Step::GrowClaim { .. } => Effect::Done,
+            Step::Relabel { .. } | Step::GrowClaim { .. } => Effect::Done,
             Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. } => {
                 self.change_membership(world, step)?
             }
@@ -196,7 +201,7 @@ impl Operator {
         let Some(version) = world.api.peers.get(&ordinal).map(|peer| peer.version.clone()) else {
             return Ok(Effect::Failed);
         };
-        if world.api.pods.contains_key(&ordinal) {
+        if world.api.pods.contains_key(&ordinal) || is_refused(template) {
             return Ok(Effect::Failed);
         }
         let (uid, created) = (world.next_uid(), world.now);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::faults::version_of;
 use super::operator::Operator;
-use super::world::{Broken, Storage, World, minor_of};
+use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
 use crate::observed::Data;
 use crate::plan::Plan;
 use crate::quorum::quorum;
@@ -46,6 +46,10 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
         world.api.cluster.replicas = world.api.cluster.replicas.max(2);
     }
     world.api.cluster.paused = false;
+    world.hidden.clear();
+    while is_refused(world.api.cluster.template) || fits_no_node(world.api.cluster.template) {
+        world.api.cluster.template += 1;
+    }
     ask_for(world, version_of(possible_minor(world)));
     operator.crash(world);
     let mut rests = come_to_rest(world, operator);
@@ -179,8 +183,10 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
 /// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     let stuck = || format!("{NEVER_RESTS}: {plan:?}");
-    // A founder that can't be stopped keeps the others waiting until its machine is restarted.
-    if world.etcd.is_none() && world.processes.iter().any(|process| process.unkillable) {
+    // A founder that can't be stopped keeps the others waiting until its machine is restarted; and one that hangs with its data
+    // in its pod until somebody who knows that nothing was written yet deletes the pod.
+    let keeps_waiting = |it: &Process| it.unkillable || (it.hung && world.storage == Storage::Ephemeral);
+    if world.etcd.is_none() && world.processes.iter().any(keeps_waiting) {
         return Ok(());
     }
     let etcd = world.etcd.as_ref().ok_or_else(stuck)?;

@@ -39,6 +39,8 @@ pub struct World {
     pub disks: Vec<Disk>,
     pub processes: Vec<Process>,
     pub etcd: Option<Etcd>,
+    /// The machines whose members the operator can't reach, although everybody else does: a network policy, say.
+    pub hidden: BTreeSet<usize>,
     /// Since when each member was found away by every look at which the others had a quorum, by ID.
     pub away_since: BTreeMap<u64, i64>,
     /// How many objects were ever made: each has a number of its own.
@@ -191,6 +193,7 @@ impl World {
             disks: Vec::new(),
             processes: Vec::new(),
             etcd: None,
+            hidden: BTreeSet::new(),
             away_since: BTreeMap::new(),
             made: 0,
             trace: None,
@@ -275,12 +278,7 @@ impl World {
                     let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
                     noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
                 }),
-                downgrade: self
-                    .etcd
-                    .as_ref()
-                    .filter(|etcd| etcd.has_quorum(self))
-                    .and_then(|etcd| etcd.downgrade)
-                    .map(|minor| format!("3.{minor}.0")),
+                downgrade: self.quorum().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
                 flags: Vec::new(),
             },
             backup_first: Default::default(),
@@ -291,7 +289,7 @@ impl World {
             pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
             claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
             answers: self.ask(seen),
-            membership: self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self)).map(Etcd::membership),
+            membership: self.quorum().map(Etcd::membership),
             hearsay: self.hearsay(seen),
             unwell_since: cluster.unwell_since.clone(),
             seen_unwell_since: BTreeMap::new(),
@@ -301,10 +299,21 @@ impl World {
         }
     }
 
+    /// etcd, if the operator reaches somebody who speaks for a quorum.
+    fn quorum(&self) -> Option<&Etcd> {
+        let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
+        let speaks = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
+        self.processes.iter().find(speaks).map(|_| etcd)
+    }
+
+    /// Whether the operator can talk to a process.
+    fn is_reached(&self, process: &Process) -> bool {
+        self.answers(process) && !self.hidden.contains(&process.machine)
+    }
+
     /// What etcd says about the version that its members agree on, if anybody can be asked.
     fn cluster_version(&self) -> Option<String> {
-        let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
-        Some(format!("3.{}.0", etcd.minor?))
+        Some(format!("3.{}.0", self.quorum()?.minor?))
     }
 
     /// Asks every pod that is known, at the address that is known: a pod that is gone does not answer.
@@ -312,7 +321,8 @@ impl World {
         let mut answers = BTreeMap::new();
         for (ordinal, pod) in &seen.pods {
             let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
-            let answer = if self.answers(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
+            let answer =
+                if self.is_reached(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
             answers.insert(*ordinal, answer);
         }
         answers
@@ -322,7 +332,8 @@ impl World {
     fn hearsay(&self, seen: &Api) -> Option<Membership> {
         let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
         let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
-        let mut reached = self.processes.iter().filter(known).filter(|process| etcd.connects(self, process));
+        let answers = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
+        let mut reached = self.processes.iter().filter(known).filter(answers);
         reached.next().map(|_| etcd.membership())
     }
 
@@ -350,7 +361,10 @@ impl World {
 
     /// The members whose data differs from that of a majority, as a comparison would show.
     pub fn differing(&self) -> BTreeSet<u64> {
-        let Some(etcd) = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self)) else { return BTreeSet::new() };
+        let is_hidden = |process: &Process| self.hidden.contains(&process.machine);
+        let Some(etcd) = self.quorum().filter(|_| !self.processes.iter().any(is_hidden)) else {
+            return BTreeSet::new();
+        };
         let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
         let running = self.processes.iter().filter(|process| etcd.connects(self, process));
         let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
@@ -363,9 +377,27 @@ fn see_outdated(seen: &Api) -> BTreeMap<u32, Change> {
     let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
         peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
     };
-    let change = |fields: String| Change { fields: vec![fields], way: Way::Restart };
+    // Resources could be changed as it runs, if it ran.
+    let way = |ordinal: &u32, peer: &Peer| {
+        let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
+        if is_too_large && peer.version == seen.cluster.wanted { Way::Resize } else { Way::Restart }
+    };
+    let change = |ordinal: &u32, peer: &Peer| Change {
+        fields: vec![format!("{} or its template", peer.version)],
+        way: way(ordinal, peer),
+    };
     let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
-    outdated.map(|(ordinal, peer)| (*ordinal, change(format!("{} or its template", peer.version)))).collect()
+    outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
+}
+
+/// Whether Kubernetes refuses pods that are made from a template: a class that it doesn't know, a policy, a quota.
+pub fn is_refused(template: u32) -> bool {
+    template % 6 == 2
+}
+
+/// Whether a template asks for more than any node has.
+pub fn fits_no_node(template: u32) -> bool {
+    template % 6 == 4
 }
 
 /// The minor version in a version.
