@@ -2,6 +2,7 @@
 //! Nothing here touches more than one cluster, so these tests run side by side.
 
 mod between_versions;
+mod corrected;
 mod ephemeral;
 mod halted;
 mod in_place;
