@@ -36,6 +36,16 @@ impl Etcd<'_> {
         found.collect()
     }
 
+    /// For `eventually`: a member's data is not that of any other, at the same revision.
+    pub fn has_other_data(&self, member: &str) -> Result<(), String> {
+        let hashes = self.hashes()?;
+        let own = hashes.get(member).ok_or_else(|| format!("no hash of {member} in {hashes:?}"))?;
+        // Only hashes of the same stretch of history can be compared.
+        let differs = |other: &Hash| other.0 != own.0 && other.1 == own.1;
+        let mut others = hashes.iter().filter(|(name, _)| *name != member);
+        if others.all(|(_, other)| differs(other)) { Ok(()) } else { Err(format!("{hashes:?}")) }
+    }
+
     /// Members that lag a little behind may catch up; those whose data is wrong never agree.
     pub fn assert_same_data(&self, count: usize) {
         eventually("all members have the same data", Duration::from_secs(30), || {

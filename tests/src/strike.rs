@@ -1,8 +1,13 @@
 //! The lab's faults, for tests that do nothing else meanwhile.
 
+use std::time::Duration;
+
 use lab::{api, faults};
 
-use crate::finish;
+use crate::{eventually, finish};
+
+/// Longer than it takes etcd to write what it had in memory when a fault struck, also on a busy machine.
+const COMMIT: Duration = Duration::from_secs(1);
 
 pub fn wipe_volume(namespace: &str, claim: &str) {
     finish(async { faults::wipe_volume(&api::client().await?, namespace, claim).await }).expect("the volume is wiped")
@@ -12,6 +17,23 @@ pub fn wipe_volume(namespace: &str, claim: &str) {
 pub fn corrupt_volume(namespace: &str, claim: &str, bytes: &str) -> Result<(), String> {
     let corrupt = async { faults::corrupt_volume(&api::client().await?, namespace, claim, bytes.as_bytes()).await };
     finish(corrupt).map_err(|error| format!("{error:#}"))
+}
+
+/// Changes the bytes in the database until what they did is seen, and is still seen when etcd has written whatever it was
+/// about to write: a commit that is open during a strike has the right bytes in memory, and writes them somewhere else.
+pub fn corrupt_volume_for_good(
+    (namespace, claim, bytes): (&str, &str, &str),
+    is_corrupt: impl Fn() -> Result<(), String>,
+) {
+    eventually(&format!("{bytes:?} is changed in {claim} and stays so"), Duration::from_secs(60), || {
+        // It is nowhere if it was not written yet, or if an earlier strike has met it everywhere.
+        let struck = corrupt_volume(namespace, claim, bytes);
+        let stays_corrupt = is_corrupt().and_then(|()| {
+            std::thread::sleep(COMMIT);
+            is_corrupt()
+        });
+        stays_corrupt.map_err(|seen| format!("{seen}; the last strike: {struck:?}"))
+    });
 }
 
 /// Fails if the container does not run. So do the next two.
