@@ -6,6 +6,7 @@
 pub mod ailments;
 pub mod birth;
 pub mod changes;
+pub mod comparison;
 pub mod conditions;
 pub mod cpu;
 mod flags;

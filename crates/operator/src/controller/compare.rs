@@ -1,14 +1,15 @@
-//! Comparing the data of a cluster's members, now and then: a member that differs from the majority is corrupt. It reads
-//! the whole database of every member, so it waits until all are well, and leaves large ones alone.
+//! Comparing the data of a cluster's members, now and then. It reads the whole database of every member, so it waits until
+//! all are well, and leaves large ones alone. What a comparison means is decided in the core.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd_operator_core::quorum::quorum;
-use etcd_operator_etcd::{Error, KvHash, MemberClient, Status};
+use etcd_operator_core::comparison::{Hash, known_after, who_differs};
+use etcd_operator_core::observed::Membership;
+use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;
 use tracing::{debug, warn};
 
@@ -19,7 +20,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// Larger databases are not compared, in bytes.
 const LARGEST: u64 = 512 << 20;
 
-/// When each cluster was last compared, and who differed.
+/// When each cluster was last compared, and who is known to differ since then.
 #[derive(Default)]
 pub struct Comparisons(Mutex<HashMap<(String, String), Compared>>);
 
@@ -28,51 +29,74 @@ struct Compared {
     differing: BTreeSet<u64>,
 }
 
+/// A cluster to be compared.
+pub struct Subject<'a> {
+    pub namespace: &'a str,
+    pub cluster: &'a str,
+    /// Everybody who belongs to it. None if nobody could say.
+    pub membership: Option<&'a Membership>,
+    /// Who can be compared.
+    pub voters: Vec<Asked<'a>>,
+}
+
 /// A member that answered, and where.
 pub struct Asked<'a> {
     pub url: &'a str,
     pub status: &'a Status,
 }
 
+impl Subject<'_> {
+    fn key(&self) -> (String, String) {
+        (self.namespace.to_owned(), self.cluster.to_owned())
+    }
+
+    /// Whether somebody may belong to it.
+    fn has_member(&self, id: u64) -> bool {
+        self.membership.is_none_or(|membership| membership.member(id).is_some())
+    }
+}
+
 impl Comparisons {
-    /// The members that differ from the majority, by ID: as of now if a comparison is due, else as of the last one. If etcd
-    /// itself accuses somebody, it is due soon, however large the databases are.
-    pub async fn differing(
-        &self,
-        (namespace, cluster): (&str, &str),
-        voters: &[Asked<'_>],
-        every: Option<Duration>,
-        accused: bool,
-    ) -> BTreeSet<u64> {
+    /// The members that are known to differ from the majority, by ID: as of now if a comparison is due, else as of the last
+    /// one. If etcd itself accuses somebody, it is due soon, however large the databases are.
+    pub async fn differing(&self, subject: &Subject<'_>, every: Option<Duration>, accused: bool) -> BTreeSet<u64> {
         let every = if accused { Some(every.map_or(SOON, |every| every.min(SOON))) } else { every };
         let Some(every) = every else { return BTreeSet::new() };
-        let (elapsed, last) = self.last(&(namespace.to_owned(), cluster.to_owned()), every);
+        let (elapsed, last) = self.last(&subject.key(), every);
+        let voters = &subject.voters;
         let is_cheap = accused || voters.iter().all(|voter| voter.status.db_size <= LARGEST);
         if elapsed < every || voters.len() < 2 || !is_cheap {
             return last;
         }
         // A comparison that fails is not repeated at every look: it may have been too much already.
-        self.compare((namespace, cluster), voters).await.unwrap_or(last)
+        let hashes = self.compare(subject).await;
+        self.learn(subject, &hashes)
     }
 
-    /// The members that differ at this moment. Nobody, if that can't be told.
-    pub async fn differing_now(&self, cluster: (&str, &str), voters: &[Asked<'_>]) -> BTreeSet<u64> {
-        self.compare(cluster, voters).await.unwrap_or_default()
+    /// The members that differ at this moment. Nobody, if that can't be told: nothing is destroyed for an old finding.
+    pub async fn differing_now(&self, subject: &Subject<'_>) -> BTreeSet<u64> {
+        let hashes = self.compare(subject).await;
+        self.learn(subject, &hashes);
+        who_differs(&hashes).unwrap_or_default()
     }
 
-    async fn compare(&self, (namespace, cluster): (&str, &str), voters: &[Asked<'_>]) -> Option<BTreeSet<u64>> {
-        let outcome = hashes_of(voters).await;
+    /// What the voters have. Nothing, if not all of them could tell.
+    async fn compare(&self, subject: &Subject<'_>) -> BTreeMap<u64, Hash> {
         // A member may be behind, or just have compacted.
         let failed = |error: &Error| debug!(%error, "the members' data could not be compared");
-        let differing = outcome.inspect_err(failed).ok().map(|hashes| who_differs(&hashes));
-        if differing.as_ref().is_some_and(|differing| !differing.is_empty()) {
+        hashes_of(&subject.voters).await.inspect_err(failed).unwrap_or_default()
+    }
+
+    /// Remembers what a comparison has shown, and tells who is known to differ now.
+    fn learn(&self, subject: &Subject<'_>, hashes: &BTreeMap<u64, Hash>) -> BTreeSet<u64> {
+        let mut all = self.all();
+        let known = all.remove(&subject.key()).map(|last| last.differing).unwrap_or_default();
+        let differing = known_after(hashes, &known, |id| subject.has_member(id));
+        if !differing.is_empty() {
+            let (namespace, cluster) = (subject.namespace, subject.cluster);
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
-        let mut all = self.all();
-        let known = all.entry((namespace.to_owned(), cluster.to_owned()));
-        let compared = known.or_insert(Compared { at: Instant::now(), differing: BTreeSet::new() });
-        compared.at = Instant::now();
-        compared.differing = differing.clone().unwrap_or_else(|| compared.differing.clone());
+        all.insert(subject.key(), Compared { at: Instant::now(), differing: differing.clone() });
         differing
     }
 
@@ -101,63 +125,32 @@ impl Comparisons {
 }
 
 /// What every voter has at the newest revision that all of them have.
-async fn hashes_of(voters: &[Asked<'_>]) -> Result<BTreeMap<u64, KvHash>, Error> {
+async fn hashes_of(voters: &[Asked<'_>]) -> Result<BTreeMap<u64, Hash>, Error> {
     let revision = voters.iter().map(|voter| voter.status.revision).min().unwrap_or_default();
     let hash = async |voter: &Asked<'_>| {
-        let hash = MemberClient::new(voter.url, PATIENCE)?.hash_kv(revision).await?;
+        let said = MemberClient::new(voter.url, PATIENCE)?.hash_kv(revision).await?;
+        let hash = Hash { hash: said.hash, compact_revision: said.compact_revision };
         Ok::<_, Error>((voter.status.member_id, hash))
     };
     Ok(try_join_all(voters.iter().map(hash)).await?.into_iter().collect())
-}
-
-/// Who has another hash than a majority. Hashes of different compactions can't be compared.
-fn who_differs(hashes: &BTreeMap<u64, KvHash>) -> BTreeSet<u64> {
-    let mut compactions = hashes.values().map(|hash| hash.compact_revision);
-    let first = compactions.next();
-    if compactions.any(|compaction| Some(compaction) != first) {
-        return BTreeSet::new();
-    }
-    let mut votes: BTreeMap<u32, usize> = BTreeMap::new();
-    for hash in hashes.values() {
-        *votes.entry(hash.hash).or_default() += 1;
-    }
-    let majority = votes.into_iter().find(|(_, count)| *count >= quorum(hashes.len()));
-    let Some((right, _)) = majority else { return BTreeSet::new() };
-    hashes.iter().filter(|(_, hash)| hash.hash != right).map(|(id, _)| *id).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NOBODY: [u64; 0] = [];
-
-    fn differing(hashes: &[(u32, u64)]) -> Vec<u64> {
-        let hash = |(hash, compact_revision): &(u32, u64)| KvHash {
-            hash: *hash,
-            compact_revision: *compact_revision,
-            hash_revision: 9,
-        };
-        let hashes = (1..).zip(hashes.iter().map(hash)).collect();
-        who_differs(&hashes).into_iter().collect()
-    }
-
-    #[test]
-    fn who_is_outvoted_differs() {
-        assert_eq!(differing(&[(1, 5), (1, 5), (1, 5)]), NOBODY);
-        assert_eq!(differing(&[(1, 5), (2, 5), (1, 5)]), [2]);
-        assert_eq!(differing(&[(1, 5), (2, 5), (3, 5), (1, 5), (1, 5)]), [2, 3]);
-    }
-
-    #[test]
-    fn without_a_majority_nobody_knows() {
-        assert_eq!(differing(&[(1, 5), (2, 5)]), NOBODY);
-        assert_eq!(differing(&[(1, 5), (2, 5), (3, 5)]), NOBODY);
-        assert_eq!(differing(&[(1, 5), (1, 5), (2, 5), (2, 5)]), NOBODY);
-    }
-
-    #[test]
-    fn hashes_of_different_compactions_say_nothing() {
-        assert_eq!(differing(&[(1, 5), (2, 6), (1, 5)]), NOBODY);
+    /// Nobody can be asked while a member is away, and that says nothing about whose data is wrong.
+    #[tokio::test]
+    async fn a_comparison_of_nobody_does_not_erase_a_finding() {
+        let nobody = Subject { namespace: "ns", cluster: "c", membership: None, voters: Vec::new() };
+        let (comparisons, every) = (Comparisons::default(), Some(Duration::from_secs(60)));
+        let found = Compared { at: Instant::now(), differing: BTreeSet::from([2]) };
+        comparisons.all().insert(nobody.key(), found);
+        assert_eq!(
+            comparisons.differing_now(&nobody).await,
+            BTreeSet::new(),
+            "nothing is destroyed for an old finding"
+        );
+        assert_eq!(comparisons.differing(&nobody, every, false).await, BTreeSet::from([2]), "but it is known still");
     }
 }

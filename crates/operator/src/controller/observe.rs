@@ -103,11 +103,16 @@ pub async fn observe(
         place,
     };
     let voters = voters_to_compare(&observed, &endpoints, &asked.statuses);
-    let key = (observed.place.namespace.as_str(), observed.place.cluster.as_str());
+    let subject = compare::Subject {
+        namespace: &observed.place.namespace,
+        cluster: &observed.place.cluster,
+        membership: observed.membership.as_ref(),
+        voters,
+    };
     let accused = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     observed.differing = match comparing {
-        Comparing::Now => context.comparisons.differing_now(key, &voters).await,
-        Comparing::WhenDue => context.comparisons.differing(key, &voters, cluster.spec.compare_every(), accused).await,
+        Comparing::Now => context.comparisons.differing_now(&subject).await,
+        Comparing::WhenDue => context.comparisons.differing(&subject, cluster.spec.compare_every(), accused).await,
     };
     context.vigils.keep(&mut observed);
     observed.has_turn = has_turn(&observed, context);
