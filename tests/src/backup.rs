@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::etcd::Etcd;
 use crate::health::HEALING;
-use crate::{Namespace, checkout, eventually};
+use crate::{Namespace, SAFETY, checkout, eventually};
 
 /// etcd takes 128 changes at once.
 const AT_ONCE: usize = 100;
@@ -95,6 +95,7 @@ impl<'a> Order<'a> {
         eventually(&format!("{} {} is {phase}", self.kind, self.name), HEALING, || {
             let status = self.status();
             let reached = status["phase"].as_str().unwrap_or_default();
+            assert!((phase, reached) != ("Failed", "Completed"), "{SAFETY}{} had to fail: {status}", self.name);
             assert!(reached == phase || !["Completed", "Failed"].contains(&reached), "{}: {status}", self.name);
             if reached == phase { Ok(status) } else { Err(status.to_string()) }
         })

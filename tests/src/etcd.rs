@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Namespace, checkout, eventually, try_kubectl};
+use crate::{Namespace, SAFETY, checkout, eventually, try_kubectl};
 
 /// How long a cluster may take for what it was asked to do. Generous: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -134,6 +134,13 @@ impl<'a> Etcd<'a> {
 
     pub fn value(&self, key: &str) -> Option<String> {
         self.etcdctl(&["get", key, "--print-value-only"]).ok().filter(|value| !value.is_empty())
+    }
+
+    /// A write that was acknowledged can be read.
+    pub fn assert_has(&self, key: &str, value: &str) {
+        let read = || self.etcdctl(&["get", key, "--print-value-only"]);
+        let found = eventually(&format!("{} is asked for {key}", self.name), Duration::from_secs(20), read);
+        assert_eq!(found, value, "{SAFETY}{key} in {}", self.name);
     }
 
     /// The value that one member has by itself, whatever the others say.

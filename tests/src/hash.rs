@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::etcd::Etcd;
-use crate::eventually;
+use crate::{SAFETY, eventually, is};
 
 /// The hash of what a member has up to a revision, and the revision before which its history is forgotten: hashes of
 /// different stretches of history can't be compared.
@@ -51,7 +51,8 @@ impl Etcd<'_> {
         eventually("all members have the same data", Duration::from_secs(30), || {
             let hashes = self.hashes()?;
             let different: BTreeSet<&Hash> = hashes.values().collect();
-            if hashes.len() == count && different.len() == 1 { Ok(()) } else { Err(format!("{hashes:?}")) }
+            is(hashes.len(), count)?;
+            if different.len() == 1 { Ok(()) } else { Err(format!("{SAFETY}{hashes:?}")) }
         });
     }
 }

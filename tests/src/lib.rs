@@ -22,6 +22,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Begins what a test says when something has happened that must never happen: acknowledged writes are lost, members differ,
+/// or something was touched that had to be left alone. scripts/run-tests gives other tests that fail a second try.
+pub const SAFETY: &str = "SAFETY: ";
+/// The same, for acts that were accepted although they had to be refused.
+pub const MUST_BE_REFUSED: &str = "SAFETY: this had to be refused";
+
 /// The folder of this checkout.
 pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of the checkout").to_owned()
@@ -79,12 +85,12 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
     }
 }
 
-/// Watches that something stays as it is for a while.
+/// Watches that something stays as it is for a while: nothing may be done to it.
 pub fn stays(what: &str, time: Duration, mut ask: impl FnMut() -> Result<(), String>) {
     let started = Instant::now();
     while started.elapsed() < time {
         if let Err(reason) = ask() {
-            panic!("{what}: not any more after {:?}: {reason}", started.elapsed());
+            panic!("{SAFETY}{what}: not any more after {:?}: {reason}", started.elapsed());
         }
         std::thread::sleep(Duration::from_millis(500));
     }

@@ -7,7 +7,7 @@ pub use lab::stores::Store;
 use lab::stores::{Credentials, Endpoint, s3};
 use serde_json::{Value, json};
 
-use crate::{Namespace, finish};
+use crate::{Namespace, SAFETY, finish};
 
 const MANIFEST: &str = ".manifest.json";
 
@@ -134,6 +134,8 @@ impl Bucket {
         expected.sort();
         let mut objects = self.objects();
         objects.sort();
+        let lost: Vec<&String> = expected.iter().filter(|name| !objects.contains(name)).collect();
+        assert!(lost.is_empty(), "{SAFETY}these are gone from {}: {lost:?}", self.url(""));
         assert_eq!(objects, expected, "what is in {}", self.url(""));
         assert_eq!(self.unfinished(), Vec::<String>::new(), "what is unfinished in {}", self.url(""));
     }

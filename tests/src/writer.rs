@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::Namespace;
 use crate::etcd::{Etcd, etcdctl};
+use crate::{Namespace, SAFETY};
 
 /// Between two writes: the machine has other things to do as well.
 const REST: Duration = Duration::from_millis(50);
@@ -86,6 +86,6 @@ impl Written {
         let keys: BTreeSet<&str> = keys.lines().collect();
         assert!(self.acknowledged > 0, "nothing was written at all");
         let lost: Vec<u64> = (0..self.acknowledged).filter(|number| !keys.contains(key(*number).as_str())).collect();
-        assert!(lost.is_empty(), "of {} acknowledged writes these are lost: {lost:?}", self.acknowledged);
+        assert!(lost.is_empty(), "{SAFETY}of {} acknowledged writes these are lost: {lost:?}", self.acknowledged);
     }
 }

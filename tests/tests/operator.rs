@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::operator::{IN_ITS_NAMESPACE, leader, name, running_pods};
-use e2e::{Namespace, eventually, finish, get, is, kubectl, kubectl_with_input, try_kubectl};
+use e2e::{Namespace, SAFETY, eventually, finish, get, is, kubectl, kubectl_with_input, try_kubectl};
 use lab::{api, faults};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn the_operator_may_not_do_more_than_it_does() {
         "patch etcdclusters.etcd.improbable.io",
         "delete services",
     ] {
-        assert!(!can(forbidden), "the operator may {forbidden}");
+        assert!(!can(forbidden), "{SAFETY}the operator may {forbidden}");
     }
 }
 

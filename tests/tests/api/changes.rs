@@ -1,6 +1,6 @@
 //! Which changes of an object that exists the API server takes, and which it refuses.
 
-use e2e::{Namespace, kubectl_with_input, try_kubectl};
+use e2e::{MUST_BE_REFUSED, Namespace, kubectl_with_input, try_kubectl};
 use serde_json::{Value, json};
 
 use crate::{cluster, refuses, takes, with, without};
@@ -163,7 +163,8 @@ fn a_migration_needs_three_members() {
     refuses(&namespace, [(with("spec/storage/migrate", json!("yes")), "spec.storage.migrate")]);
 
     namespace.apply(&members(3).to_string()).unwrap();
-    let complaint = try_kubectl("--namespace api-migration scale etcdcluster c --replicas=2").unwrap_err();
+    let complaint =
+        try_kubectl("--namespace api-migration scale etcdcluster c --replicas=2").expect_err(MUST_BE_REFUSED);
     assert!(complaint.contains(TOO_FEW), "{complaint}");
     takes(&namespace, [with("spec/replicas", json!(2))]);
 }
@@ -189,7 +190,7 @@ fn one_change_gives_one_sentence() {
         (migrating(with("spec/replicas", json!(0))), "spec.replicas must be at least 1"),
         (migrating(with("spec/replicas", json!(1))), TOO_FEW),
     ] {
-        let complaint = namespace.try_apply(&manifest.to_string()).unwrap_err();
+        let complaint = namespace.try_apply(&manifest.to_string()).expect_err(MUST_BE_REFUSED);
         assert!(complaint.contains(sentence), "wanted: {sentence}\ngot: {complaint}");
         assert!(!complaint.contains("\n* "), "kubectl lists several complaints: {complaint}");
     }
@@ -234,11 +235,11 @@ fn peers_cannot_be_changed() {
     assert_eq!(rows[0], ["NAME", "CLUSTER", "MEMBER", "VERSION", "SERVER-VERSION", "AGE"]);
     assert_eq!(rows[1][..4], ["c-0", "c", "8e9e05c52164694d", "3.6.16"]);
     peer["spec"]["version"] = json!("3.7.3");
-    let complaint = namespace.apply(&peer.to_string()).unwrap_err();
+    let complaint = namespace.apply(&peer.to_string()).expect_err(MUST_BE_REFUSED);
     assert!(complaint.contains("spec of an EtcdPeer cannot be changed"), "{complaint}");
     peer["spec"]["bootstrap"]["initialClusterState"] = json!("Perhaps");
-    let complaint =
-        kubectl_with_input(&["--namespace", &namespace.name, "apply", "-f", "-"], &peer.to_string()).unwrap_err();
+    let complaint = kubectl_with_input(&["--namespace", &namespace.name, "apply", "-f", "-"], &peer.to_string())
+        .expect_err(MUST_BE_REFUSED);
     assert!(complaint.contains("\"New\", \"Existing\""), "{complaint}");
 }
 

@@ -12,7 +12,7 @@ mod stores;
 
 use std::time::Duration;
 
-use e2e::{Namespace, checkout, eventually, kubectl};
+use e2e::{MUST_BE_REFUSED, Namespace, SAFETY, checkout, eventually, kubectl};
 use serde_json::{Value, json};
 
 /// A cluster with everything that must be there. No storage class can make its volumes, so its members never start.
@@ -64,7 +64,8 @@ fn without(path: &str) -> Value {
 /// Each manifest must be refused, with a complaint that contains its sentence.
 fn refuses<'a>(namespace: &Namespace, manifests: impl IntoIterator<Item = (Value, &'a str)>) {
     for (manifest, sentence) in manifests {
-        let complaint = namespace.try_apply(&manifest.to_string()).expect_err(&format!("{manifest} was accepted"));
+        let complaint =
+            namespace.try_apply(&manifest.to_string()).expect_err(&format!("{SAFETY}{manifest} was accepted"));
         assert!(complaint.contains(sentence), "wanted: {sentence}\ngot: {complaint}");
     }
 }
@@ -72,7 +73,8 @@ fn refuses<'a>(namespace: &Namespace, manifests: impl IntoIterator<Item = (Value
 /// The same, and the complaint must be the only one.
 fn refuses_once<'a>(namespace: &Namespace, manifests: impl IntoIterator<Item = (Value, &'a str)>) {
     for (manifest, sentence) in manifests {
-        let complaint = namespace.try_apply(&manifest.to_string()).expect_err(&format!("{manifest} was accepted"));
+        let complaint =
+            namespace.try_apply(&manifest.to_string()).expect_err(&format!("{SAFETY}{manifest} was accepted"));
         assert!(complaint.contains(sentence), "wanted: {sentence}\ngot: {complaint}");
         assert!(!complaint.contains("\n* "), "kubectl lists several complaints: {complaint}");
     }
@@ -154,7 +156,8 @@ fn defaults_columns_scale_and_selector() {
     let path = "/apis/etcd.improbable.io/v1alpha1/namespaces/api-columns/etcdclusters/c/scale";
     let scale: Value = serde_json::from_str(&kubectl(&format!("get --raw {path}"))).unwrap();
     assert_eq!(scale["status"]["selector"], "app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c");
-    let too_low = e2e::try_kubectl("--namespace api-columns scale etcdcluster c --replicas=0").unwrap_err();
+    let too_low =
+        e2e::try_kubectl("--namespace api-columns scale etcdcluster c --replicas=0").expect_err(MUST_BE_REFUSED);
     assert!(too_low.contains("spec.replicas must be at least 1"), "{too_low}");
 }
 

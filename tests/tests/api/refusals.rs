@@ -1,6 +1,6 @@
 //! What the API server refuses, apart from options of etcd.
 
-use e2e::Namespace;
+use e2e::{MUST_BE_REFUSED, Namespace};
 use serde_json::{Value, json};
 
 use crate::{refuses, takes, with, without};
@@ -62,7 +62,7 @@ fn one_mistake_gives_one_sentence() {
         with("spec/maintenance/corruptionCheck/interval", json!("9s")),
         with("spec/maintenance/corruptionCheck/interval", json!("often")),
     ] {
-        let complaint = namespace.try_apply(&manifest.to_string()).unwrap_err();
+        let complaint = namespace.try_apply(&manifest.to_string()).expect_err(MUST_BE_REFUSED);
         assert!(!complaint.contains("\n* "), "kubectl lists several complaints: {complaint}");
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use e2e::backup::{Order, backup_manifest};
 use e2e::stores::{Bucket, Store, write_secret};
-use e2e::{Namespace, eventually};
+use e2e::{Namespace, SAFETY, eventually};
 use serde_json::{Value, json};
 
 use crate::small_cluster;
@@ -71,7 +71,7 @@ fn a_backup_that_cannot_succeed_is_not_tried_again_and_says_why() {
     let told = namespace.kubectl(told);
     assert!(cases.iter().all(|(name, ..)| told.contains(name)), "{told}");
     s3.assert_holds(&["taken.db"]);
-    assert_eq!(s3.read("taken.db"), taken, "what was there is as it was");
+    assert_eq!(s3.read("taken.db"), taken, "{SAFETY}what was there is as it was");
     gcs.assert_holds(&[]);
     azure.assert_holds(&[]);
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::backup::{Order, slow_backup_manifest};
 use e2e::stores::{Bucket, Store};
-use e2e::{Namespace, eventually, strike};
+use e2e::{Namespace, SAFETY, eventually, strike};
 use serde_json::Value;
 
 use crate::small_cluster;
@@ -33,7 +33,7 @@ fn a_backup_whose_pod_is_killed_or_deleted_is_tried_again() {
     namespace.kubectl(&format!("delete pod {pod} --wait=false"));
     let objects = bucket.objects();
     let whole = |name: &str| objects.iter().any(|it| it == name || *it == format!("{name}.manifest.json"));
-    assert!(!whole("killed.db") && !whole("deleted.db"), "nothing looks whole that is not: {objects:?}");
+    assert!(!whole("killed.db") && !whole("deleted.db"), "{SAFETY}nothing looks whole that is not: {objects:?}");
 
     for order in [&killed, &deleted] {
         let status = order.complete();

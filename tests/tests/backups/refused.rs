@@ -1,9 +1,9 @@
 //! Restores that can't be: nothing is made, and nothing that is there is touched.
 
-use e2e::Namespace;
 use e2e::backup::{Order, backup_manifest, restore_manifest};
 use e2e::etcd::Etcd;
 use e2e::stores::{Bucket, Store, write_secret};
+use e2e::{Namespace, SAFETY};
 use serde_json::{Value, json};
 
 use crate::sealed::{OTHER_IDENTITY, RECIPIENT, opened_with};
@@ -62,9 +62,9 @@ fn a_restore_that_cannot_succeed_says_why_and_makes_nothing() {
     for (order, (_, reason, mentions)) in orders.iter().zip(&cases) {
         order.fail(reason, mentions);
     }
-    assert_eq!(clusters(&namespace), ["c"], "no cluster was made");
-    assert_eq!(objects(), before, "nothing of the one that is there was touched");
-    assert_eq!(Known::of(&etcd).contents, known.contents);
+    assert_eq!(clusters(&namespace), ["c"], "{SAFETY}no cluster was made");
+    assert_eq!(objects(), before, "{SAFETY}nothing of the one that is there was touched");
+    assert_eq!(Known::of(&etcd).contents, known.contents, "{SAFETY}the data is as it was");
     over_volumes_that_were_left_behind(&etcd, &bucket);
 
     Order::place(&namespace, &restore_manifest("good", bucket.source("good.db"), "r", 1)).complete();
@@ -74,9 +74,9 @@ fn a_restore_that_cannot_succeed_says_why_and_makes_nothing() {
 fn over_volumes_that_were_left_behind(etcd: &Etcd, bucket: &Bucket) {
     let (namespace, claims) = (etcd.namespace, etcd.uids_of("pvc"));
     namespace.kubectl("delete etcdcluster c --timeout=60s");
-    assert_eq!(etcd.uids_of("pvc"), claims, "a deleted cluster leaves its data");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}a deleted cluster leaves its data");
     Order::place(namespace, &restore_manifest("volumes", bucket.source("good.db"), "c", 1))
         .fail("VolumesExist", &["c-0"]);
-    assert_eq!(etcd.uids_of("pvc"), claims);
-    assert_eq!(clusters(namespace), Vec::<String>::new());
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
+    assert_eq!(clusters(namespace), Vec::<String>::new(), "{SAFETY}no cluster was made");
 }

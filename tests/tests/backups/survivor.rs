@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
 use e2e::stores::{Bucket, Store};
 use e2e::writer::write;
-use e2e::{Namespace, eventually, is, strike};
+use e2e::{Namespace, SAFETY, eventually, is, strike};
 
 use crate::{cluster_of, made};
 
@@ -35,12 +35,12 @@ fn the_last_member_of_three_is_backed_up_and_nothing_acknowledged_is_lost() {
     assert_eq!(told["status"], "True", "{status}");
     println!("{}", told["message"]);
     bucket.assert_holds(&["b.db"]);
-    assert_eq!(etcd.run_of("c-2"), run, "the survivor was left alone");
+    assert_eq!(etcd.run_of("c-2"), run, "{SAFETY}the survivor was left alone");
 
     Order::place(&namespace, &restore_manifest("r", bucket.source("b.db"), "r", 3)).complete();
     let restored = made(&namespace, "r");
     restored.wait_until_whole(3);
     restored.assert_voters(3);
     written.assert_kept(&restored);
-    assert_eq!(restored.contents(), contents);
+    assert_eq!(restored.contents(), contents, "{SAFETY}the data is as it was");
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use e2e::Namespace;
 use e2e::etcd::Etcd;
 use e2e::gateway::{get, put, put_after};
 use e2e::random::Random;
+use e2e::{Namespace, SAFETY};
 
 const WRITERS: usize = 4;
 const READERS: u64 = 2;
@@ -107,16 +107,22 @@ impl Load {
 impl Outcome {
     /// Everything that was acknowledged is there, as `etcdctl` sees it, and nobody ever saw anything else.
     pub fn assert_kept(&self, etcd: &Etcd) {
-        assert_eq!(*self.shared.complaints.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*self.shared.complaints.lock().unwrap(), Vec::<String>::new(), "{SAFETY}what clients saw");
         assert!(self.acknowledged > 0, "nothing was written at all");
         for (writer, acknowledged) in self.shared.writers.iter().enumerate() {
             let found = pairs(etcd, &format!("keys/{writer}/"));
             let is_lost = |number: &u64| found.get(&key(writer, *number)) != Some(&value(writer, *number));
             let lost: Vec<u64> = (0..acknowledged.keys.load(Ordering::SeqCst)).filter(is_lost).collect();
-            assert!(lost.is_empty(), "of the keys that writer {writer} knows to be written these are lost: {lost:?}");
+            assert!(
+                lost.is_empty(),
+                "{SAFETY}of the keys that writer {writer} knows to be written these are lost: {lost:?}"
+            );
             let (counter, known) = (etcd.value(&counter(writer)), acknowledged.counter.load(Ordering::SeqCst));
             let counted = counter.as_deref().unwrap_or("0").parse::<u64>();
-            assert!(counted.as_ref().is_ok_and(|it| *it >= known), "writer {writer} counted to {known}: {counted:?}");
+            assert!(
+                counted.as_ref().is_ok_and(|it| *it >= known),
+                "{SAFETY}writer {writer} counted to {known}: {counted:?}"
+            );
         }
     }
 }

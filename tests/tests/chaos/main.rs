@@ -9,8 +9,8 @@ mod load;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use e2e::Namespace;
 use e2e::etcd::{Etcd, impatient_manifest};
+use e2e::{Namespace, SAFETY};
 use serde_json::json;
 
 use faults::Chaos;
@@ -39,7 +39,7 @@ fn no_acknowledged_write_is_lost_whatever_happens() {
     let end = Instant::now() + time;
     while Instant::now() < end {
         chaos.strike();
-        assert_eq!(load.complaints(), Vec::<String>::new(), "CHAOS_SEED={seed}");
+        assert_eq!(load.complaints(), Vec::<String>::new(), "{SAFETY}CHAOS_SEED={seed}");
     }
     chaos.say("no more faults");
     chaos.wait_until_whole();
@@ -54,5 +54,5 @@ fn no_acknowledged_write_is_lost_whatever_happens() {
     etcd.assert_voters(chaos.size);
     etcd.assert_objects(chaos.size);
     etcd.wait_until_runs(chaos.size, chaos.version);
-    assert_eq!(etcd.status()["clusterID"], id, "it is still the same cluster");
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is still the same cluster");
 }

@@ -24,7 +24,7 @@ fn a_cluster_answers_and_tells_the_truth_about_itself() {
     let etcd = Etcd::create(&namespace, &three);
     etcd.assert_voters(3);
     etcd.put("greeting", "hello");
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    etcd.assert_has("greeting", "hello");
 
     let status = etcd.status();
     for (name, (id, _)) in etcd.members() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, eventually, is};
+use e2e::{Namespace, SAFETY, eventually, is};
 use serde_json::json;
 
 fn delete(etcd: &Etcd) {
@@ -22,23 +22,23 @@ fn a_deleted_cluster_comes_back_with_its_data_its_members_and_its_id() {
     etcd.put("greeting", "hello");
     let (members, id) = (etcd.members(), etcd.status()["clusterID"].clone());
     delete(&etcd);
-    assert_eq!(etcd.names_of("pvc"), ["c-0", "c-1", "c-2"]);
+    assert_eq!(etcd.names_of("pvc"), ["c-0", "c-1", "c-2"], "{SAFETY}they have the same claims");
 
     let again = Etcd::create(&namespace, &manifest("c", 3));
-    assert_eq!(again.status()["clusterID"], id);
-    assert_eq!(again.members(), members);
-    assert_eq!(again.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(again.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    assert_eq!(again.members(), members, "{SAFETY}they are the same members");
+    again.assert_has("greeting", "hello");
     delete(&again);
 
     // With another size it is the same cluster first, and then it grows.
     let larger = Etcd::create(&namespace, &manifest("c", 5));
-    assert_eq!(larger.status()["clusterID"], id);
+    assert_eq!(larger.status()["clusterID"], id, "{SAFETY}it is the same cluster");
     larger.assert_voters(5);
     delete(&larger);
     let smaller = Etcd::create(&namespace, &manifest("c", 1));
-    assert_eq!(smaller.status()["clusterID"], id);
+    assert_eq!(smaller.status()["clusterID"], id, "{SAFETY}it is the same cluster");
     smaller.assert_voters(1);
-    assert_eq!(smaller.value("greeting").as_deref(), Some("hello"));
+    smaller.assert_has("greeting", "hello");
     assert_eq!(smaller.names_of("pvc"), ["c-0"]);
 }
 
@@ -53,12 +53,12 @@ fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
     namespace.kubectl("delete pvc c-1");
     namespace.apply(&manifest("c", 3).to_string()).unwrap();
     etcd.wait_for(3);
-    assert_eq!(etcd.status()["clusterID"], id);
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    etcd.assert_has("greeting", "hello");
     let healed = etcd.members();
     let ids = |name: &str| (healed[name], members[name]);
-    assert_eq!(ids("c-0").0, ids("c-0").1, "those who had their data are who they were");
-    assert_eq!(ids("c-2").0, ids("c-2").1);
+    assert_eq!(ids("c-0").0, ids("c-0").1, "{SAFETY}c-0 had its data and is who it was");
+    assert_eq!(ids("c-2").0, ids("c-2").1, "{SAFETY}so is c-2");
     assert_ne!(ids("c-1").0, ids("c-1").1, "the one that had none is a new member");
     delete(&etcd);
 
@@ -72,8 +72,8 @@ fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
             Err(available.to_string())
         }
     });
-    assert_eq!(etcd.status()["clusterID"], id);
-    assert_eq!(etcd.names_of("pvc"), ["c-2"], "nothing was made in place of what is gone");
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    assert_eq!(etcd.names_of("pvc"), ["c-2"], "{SAFETY}nothing was made in place of what is gone");
 }
 
 #[test]

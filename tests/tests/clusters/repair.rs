@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, eventually, finish, is, try_kubectl};
+use e2e::{Namespace, SAFETY, eventually, finish, is, try_kubectl};
 use lab::{api, faults};
 
 #[test]
@@ -99,7 +99,7 @@ fn somebody_elses_claim_is_left_alone() {
         let events = namespace.kubectl("get events --field-selector reason=Failed");
         if events.contains("that the operator did not make (c-0)") { Ok(()) } else { Err(events) }
     });
-    assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "nothing was started");
+    assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "{SAFETY}nothing was started");
 }
 
 /// A Service that somebody else made under the cluster's name is not taken over, and the members run nevertheless.
@@ -112,5 +112,5 @@ fn somebody_elses_service_is_left_alone() {
         let events = namespace.kubectl("get events --field-selector reason=Failed");
         if events.contains("Service c-client already that belongs to somebody else") { Ok(()) } else { Err(events) }
     });
-    assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "it is as it was");
+    assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "{SAFETY}it is as it was");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, eventually, is, strike};
+use e2e::{Namespace, SAFETY, eventually, is, strike};
 use serde_json::json;
 
 #[test]
@@ -35,6 +35,6 @@ fn a_member_whose_data_differs_is_told_of_and_replaced() {
         });
     }
     for name in ["c-0", "c-2"] {
-        assert_eq!(etcd.members()[name], members[name], "{name} was right and is the same member");
+        assert_eq!(etcd.members()[name], members[name], "{SAFETY}{name} was right and is the same member");
     }
 }

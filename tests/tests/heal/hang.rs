@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use e2e::etcd::{Etcd, impatient_manifest};
 use e2e::writer::Writer;
-use e2e::{Namespace, eventually, strike};
+use e2e::{Namespace, SAFETY, eventually, strike};
 
 #[test]
 fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serve() {
@@ -29,8 +29,8 @@ fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serv
     let written = writer.finish();
     written.assert_kept(&etcd);
     assert!(written.longest_pause < Duration::from_secs(15), "nothing was written for {:?}", written.longest_pause);
-    assert_eq!(etcd.members(), members, "it is the same member");
+    assert_eq!(etcd.members(), members, "{SAFETY}it is the same member");
     let restarted: Vec<String> =
         etcd.uids_of("pods").into_iter().filter(|(name, uid)| pods[name] != *uid).map(|(name, _)| name).collect();
-    assert_eq!(restarted, ["c-1"], "its pod was made anew, and no other");
+    assert_eq!(restarted, ["c-1"], "{SAFETY}its pod was made anew, and no other");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, eventually, is, stays, strike};
+use e2e::{Namespace, SAFETY, eventually, is, stays, strike};
 
 #[test]
 fn nothing_is_deleted_or_started_anew_when_most_members_have_lost_their_data() {
@@ -36,6 +36,6 @@ fn nothing_is_deleted_or_started_anew_when_most_members_have_lost_their_data() {
         etcd.says("Available", "False", "QuorumLost", &["c-0", "c-1"])?;
         is(namespace.kubectl("get events --field-selector reason=MemberRemoved -o name"), String::new())
     });
-    assert_eq!(etcd.status()["clusterID"], id);
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
     assert_eq!(etcd.value_on("c-2", "greeting").as_deref(), Ok("hello"), "what is left still has the data");
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use e2e::etcd::{Etcd, Members, impatient_manifest, manifest};
 use e2e::writer::write;
-use e2e::{Namespace, strike};
+use e2e::{Namespace, SAFETY, strike};
 use serde_json::{Value, json};
 
 /// Strikes c-1 so that its data is lost, and waits until all is well again. How long c-1 was away.
@@ -19,7 +19,7 @@ fn replaced_after(etcd: &Etcd, strike: impl FnOnce()) -> Duration {
     let others = |members: &Members| {
         members.iter().filter(|(name, _)| *name != "c-1").map(|(name, it)| (name.clone(), *it)).collect::<Vec<_>>()
     };
-    assert_eq!(others(&etcd.members()), others(&before), "nobody else was touched");
+    assert_eq!(others(&etcd.members()), others(&before), "{SAFETY}nobody else was touched");
     etcd.assert_voters(3);
     etcd.assert_same_data(3);
     away

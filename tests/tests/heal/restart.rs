@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, eventually, kubectl_with_input, strike};
+use e2e::{Namespace, SAFETY, eventually, kubectl_with_input, strike};
 use serde_json::json;
 
 fn comes_back_as_who_it_was(namespace: &str, strike: impl FnOnce(&Namespace)) {
@@ -15,8 +15,8 @@ fn comes_back_as_who_it_was(namespace: &str, strike: impl FnOnce(&Namespace)) {
     strike(&namespace);
     etcd.wait_until_restarted("c-1", &run);
     etcd.wait_until_whole(3);
-    assert_eq!(etcd.members(), members);
-    assert_eq!(etcd.uids_of("pvc"), claims);
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
     assert_eq!(etcd.value_on("c-1", "greeting").as_deref(), Ok("hello"));
 }
 

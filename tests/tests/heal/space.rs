@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, etcdctl, manifest};
-use e2e::{Namespace, eventually};
+use e2e::{Namespace, SAFETY, eventually};
 use serde_json::json;
 
 #[test]
@@ -35,7 +35,7 @@ fn a_full_database_is_told_of_and_serves_again_once_the_user_has_made_room() {
     etcd.etcdctl(&["compact", &revision]).unwrap();
     eventually("etcd takes writes again", Duration::from_secs(120), || etcd.etcdctl(&["put", "greeting", "hello"]));
     etcd.wait_until_whole(3);
-    assert_eq!(etcd.members(), members, "nobody was replaced for it");
+    assert_eq!(etcd.members(), members, "{SAFETY}nobody was replaced for it");
     assert_eq!(etcd.etcdctl(&["alarm", "list"]).as_deref(), Ok(""));
     etcd.assert_same_data(3);
 }

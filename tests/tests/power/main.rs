@@ -11,7 +11,7 @@ use e2e::etcd::{Etcd, impatient_manifest, manifest};
 use e2e::health::HEALING;
 use e2e::outage::{OutOfService, Outage, wait_for_node};
 use e2e::writer::Writer;
-use e2e::{Namespace, eventually, get, is, operator, stays, strike, try_kubectl};
+use e2e::{Namespace, SAFETY, eventually, get, is, operator, stays, strike, try_kubectl};
 use lab::node::Node;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back()
     assert_ne!(etcd.nodes()[&member], node.name(), "{member} is on another node");
     let (after, pods) = (etcd.members(), etcd.uids_of("pods"));
     for (name, id) in before.iter().filter(|(name, _)| **name != member) {
-        assert_eq!(after[name], *id, "{name} was well and is the same member");
+        assert_eq!(after[name], *id, "{SAFETY}{name} was well and is the same member");
     }
 
     outage.end();
@@ -113,7 +113,7 @@ fn a_member_that_no_other_node_takes_is_told_of_and_comes_back_with_its_node() {
     });
     println!("{}", told(&etcd));
     assert_eq!(etcd.condition("Available")["status"], "True");
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"), "the two others serve");
+    etcd.assert_has("greeting", "hello");
 
     outage.end();
     etcd.wait_until_whole(3);
@@ -139,13 +139,13 @@ fn a_member_on_network_storage_moves_with_its_data_from_a_node_that_is_out_of_se
     etcd.wait_until_restarted("c-1", &run);
     assert_ne!(etcd.nodes()["c-1"], node.name(), "c-1 is on another node");
     etcd.wait_until_whole(3);
-    assert_eq!(etcd.members(), members, "with its data it is the same member");
+    assert_eq!(etcd.members(), members, "{SAFETY}with its data it is the same member");
 
     outage.end();
     drop(out_of_service);
     etcd.wait_until_whole(3);
-    assert_eq!(etcd.members(), members);
-    assert_eq!(etcd.uids_of("pvc"), claims);
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
     assert_eq!(etcd.value_on("c-1", "greeting").as_deref(), Ok("hello"));
     etcd.assert_same_data(3);
 }
@@ -169,10 +169,10 @@ fn a_cluster_is_the_same_after_all_nodes_lost_their_power_at_once() {
         etcd.wait_until_restarted(name, run);
     }
     etcd.wait_until_whole(3);
-    assert_eq!(etcd.members(), members);
-    assert_eq!(etcd.status()["clusterID"], id);
-    assert_eq!(etcd.uids_of("pvc"), claims);
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
+    etcd.assert_has("greeting", "hello");
     etcd.assert_same_data(3);
 }
 
@@ -194,10 +194,10 @@ fn what_happened_while_there_was_no_operator_is_put_right_when_it_is_back() {
     etcd.wait_until_replaced("c-1", members["c-1"].0);
     etcd.wait_until_whole(3);
     for name in ["c-0", "c-2"] {
-        assert_eq!(etcd.members()[name], members[name], "{name} is the same member");
+        assert_eq!(etcd.members()[name], members[name], "{SAFETY}{name} is the same member");
     }
-    assert_eq!(etcd.status()["clusterID"], id);
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    etcd.assert_has("greeting", "hello");
     assert_eq!(etcd.names_of("services"), ["c", "c-client"]);
     etcd.assert_objects(3);
     etcd.assert_same_data(3);

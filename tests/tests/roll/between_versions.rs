@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::Namespace;
 use e2e::etcd::Etcd;
 use e2e::watch::{Pods, Watch};
 use e2e::writer::{Writer, Written};
+use e2e::{Namespace, SAFETY};
 
 use crate::manifest_of;
 
@@ -30,15 +30,15 @@ fn from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
         etcd.set_version(version);
         etcd.wait_until_runs(3, version);
         println!("all members run {version} after {:?}", began.elapsed());
-        assert_eq!(etcd.members(), members, "with {version} they are the same members");
+        assert_eq!(etcd.members(), members, "{SAFETY}with {version} they are the same members");
     }
     assert_unharmed(&writer.finish(), &etcd);
-    assert_eq!(etcd.status()["clusterID"], id);
-    assert_eq!(etcd.uids_of("pvc"), claims);
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
     etcd.assert_voters(3);
     etcd.assert_objects(3);
     assert_eq!(pods.made().len(), 9, "three times each of the three: {:?}", pods.made());
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
 
     let told = |reason: &str| etcd.events(reason).into_iter().map(|(_, message)| message).collect::<Vec<_>>();
     // 3.7 can't read what 3.5 left in the logs: 3.6 forgets it when it prepares for a way back that is not taken.
@@ -73,9 +73,9 @@ fn a_patch_rolls_through_one_member_at_a_time_and_reaches_the_leader_last_under_
     etcd.wait_until_runs(3, "3.6.16");
     assert_unharmed(&writer.finish(), &etcd);
     assert_eq!(pods.made(), ["c-1", "c-0", "c-2"]);
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
-    assert_eq!(etcd.members(), members, "they are the same members");
-    assert_eq!(etcd.uids_of("pvc"), claims, "on the same volumes");
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}on the same volumes");
     let same: Vec<_> = etcd.uids_of("etcdpeers").into_iter().filter(|(name, uid)| peers[name] == *uid).collect();
     assert!(same.is_empty(), "these EtcdPeers were not made anew: {same:?}");
 

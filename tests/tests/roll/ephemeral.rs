@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
 use e2e::writer::Writer;
-use e2e::{Namespace, eventually, is};
+use e2e::{Namespace, SAFETY, eventually};
 use serde_json::{Value, json};
 
 fn ephemeral_manifest(replicas: u32) -> Value {
@@ -28,7 +28,7 @@ fn ephemeral_members_are_replaced_by_new_ones_under_load() {
     written.assert_kept(&etcd);
     etcd.assert_voters(3);
     etcd.assert_same_data(3);
-    assert_eq!(etcd.status()["clusterID"], id);
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
     let after = etcd.members();
     let same: Vec<&String> = members.iter().filter(|(name, it)| after[*name].0 == it.0).map(|it| it.0).collect();
     assert!(same.is_empty(), "these members had to be replaced: {same:?}");
@@ -44,7 +44,7 @@ fn an_ephemeral_singleton_is_told_to_grow_first() {
     eventually("the status says what to do", Duration::from_secs(30), || {
         etcd.says("Progressing", "False", "ChangeRefused", &["would lose it", "raise spec.replicas to 3 first"])
     });
-    is(etcd.uids_of("pods"), before.clone()).expect("nothing moved");
+    assert_eq!(etcd.uids_of("pods"), before, "{SAFETY}nothing moved");
 
     etcd.scale(3);
     eventually("the one that was there was replaced", Duration::from_secs(180), || {
@@ -55,6 +55,6 @@ fn an_ephemeral_singleton_is_told_to_grow_first() {
             etcd.is_whole(3)
         }
     });
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    etcd.assert_has("greeting", "hello");
     etcd.assert_same_data(3);
 }

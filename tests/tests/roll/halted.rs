@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::etcd::Etcd;
 use e2e::watch::Pods;
-use e2e::{Namespace, eventually, is, stays};
+use e2e::{Namespace, SAFETY, eventually, is, stays};
 use serde_json::{Value, json};
 
 use crate::manifest_of;
@@ -32,11 +32,11 @@ fn halts_and_can_be_taken_back(etcd: &Etcd, patch: &Value, back: &Value, why: &s
 
     etcd.patch(back);
     etcd.wait_until_runs(3, "3.6.16");
-    assert_eq!(etcd.members(), members, "they are the same members");
-    assert_eq!(others(), others_before, "the two others were never touched");
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(others(), others_before, "{SAFETY}the two others were never touched");
     assert_ne!(etcd.uids_of("pods"), before);
     assert_eq!(pods.made(), ["c-2", "c-2"], "once for the change, and once to take it back");
-    assert_eq!(etcd.value("greeting").as_deref(), Some(why));
+    etcd.assert_has("greeting", why);
     etcd.assert_same_data(3);
 }
 

@@ -2,7 +2,7 @@
 
 use e2e::etcd::{Etcd, manifest};
 use e2e::health::HEALING;
-use e2e::{Namespace, eventually, is};
+use e2e::{Namespace, SAFETY, eventually, is};
 use serde_json::{Value, json};
 
 use crate::container_of;
@@ -46,9 +46,9 @@ fn labels_annotations_and_memory_change_while_the_members_run() {
     };
     wait_until_all(&etcd, "the kubelets gave them", given, &resources);
 
-    assert_eq!(etcd.uids_of("pods"), pods, "they are the same pods");
-    assert_eq!(etcd.uids_of("etcdpeers"), peers);
-    assert_eq!(runs(), before, "and etcd was never restarted");
+    assert_eq!(etcd.uids_of("pods"), pods, "{SAFETY}they are the same pods");
+    assert_eq!(etcd.uids_of("etcdpeers"), peers, "{SAFETY}they have the same EtcdPeers");
+    assert_eq!(runs(), before, "{SAFETY}and etcd was never restarted");
     assert_eq!(etcd.events("MemberRestarting"), []);
     for reason in ["PodRelabelled", "PodResized"] {
         let told: Vec<String> = etcd.events(reason).into_iter().map(|(about, _)| about).collect();

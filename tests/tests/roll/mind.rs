@@ -1,9 +1,9 @@
 //! A user who changes the spec again while the last change is on its way.
 
-use e2e::Namespace;
 use e2e::etcd::Etcd;
 use e2e::watch::Pods;
 use e2e::writer::Writer;
+use e2e::{Namespace, SAFETY};
 
 use crate::manifest_of;
 
@@ -22,12 +22,12 @@ fn an_edit_in_the_middle_replaces_the_rest_of_the_change() {
     let written = writer.finish();
     written.assert_kept(&etcd);
     etcd.assert_same_data(3);
-    assert_eq!(etcd.members(), members, "they are the same members");
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
 
     let made = pods.made();
     let times = |name: &str| made.iter().filter(|it| *it == name).count();
     assert_eq!(["c-0", "c-1", "c-2"].map(times), [1, 1, 2], "only c-2 ever ran 3.6.16: {made:?}");
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
     let versions: Vec<String> = etcd.events("VersionAccepted").into_iter().map(|(_, message)| message).collect();
     assert!(["3.6.16", "3.7.3"].iter().all(|it| versions.iter().any(|told| told.contains(it))), "{versions:?}");
 }

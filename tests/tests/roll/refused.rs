@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::Etcd;
-use e2e::{Namespace, eventually, is, stays};
+use e2e::{Namespace, SAFETY, eventually, is, stays};
 use serde_json::{Value, json};
 
 use crate::manifest_of;
@@ -27,7 +27,7 @@ fn is_refused(etcd: &Etcd, patch: &Value, back: &Value, words: &[&str]) {
     eventually("the cluster is as asked for", Duration::from_secs(30), || {
         etcd.says("Progressing", "False", "AsAskedFor", &[])
     });
-    assert_eq!(objects(), before, "taking it back moves nothing either");
+    assert_eq!(objects(), before, "{SAFETY}taking it back moves nothing either");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What etcd reads when it starts, and what its user just wants, restarts every member.
 
-use e2e::Namespace;
 use e2e::etcd::{Etcd, manifest};
 use e2e::watch::Pods;
 use e2e::writer::Writer;
+use e2e::{Namespace, SAFETY};
 use serde_json::{Value, json};
 
 use crate::container_of;
@@ -29,9 +29,9 @@ fn another_number_of_cpus_restarts_the_members_with_as_many_threads() {
         assert_eq!(threads_of(&etcd, &name), "2", "{name}");
         assert_eq!(container_of(&etcd, &name)["resources"]["limits"]["cpu"], "2", "{name}");
     }
-    assert_eq!(etcd.members(), members);
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
     assert_eq!(pods.made().len(), 3, "each was restarted once: {:?}", pods.made());
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
     let told = etcd.events("MemberRestarting");
     assert!(told.iter().all(|(_, message)| message.contains("spec.podTemplate.resources")), "{told:?}");
 }
@@ -48,10 +48,10 @@ fn an_annotation_restarts_all_members_under_load() {
     let written = writer.finish();
     written.assert_kept(&etcd);
     etcd.assert_same_data(3);
-    assert_eq!(etcd.members(), members);
-    assert_eq!(etcd.uids_of("pvc"), claims);
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
     assert_eq!(pods.made().len(), 3, "each was restarted once: {:?}", pods.made());
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_singleton_just_restarts_with_its_data() {
     etcd.wait_until_restarted_all(&before);
     let args = container_of(&etcd, "c-0")["args"].to_string();
     assert!(args.contains("--snapshot-count=5000"), "{args}");
-    assert_eq!(etcd.members(), members);
-    assert_eq!(etcd.uids_of("pvc"), claims);
-    assert_eq!(etcd.value("greeting").as_deref(), Some("hello"));
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
+    etcd.assert_has("greeting", "hello");
 }

@@ -1,9 +1,9 @@
 //! Several changes at once.
 
-use e2e::Namespace;
 use e2e::etcd::Etcd;
 use e2e::watch::Pods;
 use e2e::writer::{Writer, write};
+use e2e::{Namespace, SAFETY};
 use serde_json::json;
 
 use crate::{container_of, manifest_of};
@@ -26,13 +26,13 @@ fn a_version_and_resources_together_restart_each_member_once() {
     let mut made = pods.made();
     made.sort();
     assert_eq!(made, etcd.names(3), "each was restarted once");
-    assert!(pods.most_away().len() <= 1, "these were away at the same time: {:?}", pods.most_away());
+    assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
     let told = etcd.events("MemberRestarting");
     let complete = |message: &str| {
         message.contains("spec.version 3.6.12 → 3.6.16") && message.contains("spec.podTemplate.resources")
     };
     assert!(told.iter().all(|(_, message)| complete(message)), "both changes are named: {told:?}");
-    assert_eq!(etcd.members(), members);
+    assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
     written.assert_kept(&etcd);
     etcd.assert_same_data(3);
 }
@@ -51,5 +51,8 @@ fn a_version_and_more_members_together_end_right_under_load() {
     etcd.assert_objects(5);
     etcd.assert_same_data(5);
     let after = etcd.members();
-    assert!(members.iter().all(|(name, it)| after[name] == *it), "the first three are who they were: {after:?}");
+    assert!(
+        members.iter().all(|(name, it)| after[name] == *it),
+        "{SAFETY}the first three are who they were: {after:?}"
+    );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use e2e::etcd::{Etcd, manifest};
 use e2e::health::HEALING;
 use e2e::writer::Writer;
-use e2e::{Namespace, eventually, is, stays};
+use e2e::{Namespace, SAFETY, eventually, is, stays};
 use serde_json::{Value, json};
 
 /// What a claim asks for, what it has, and what the status of the cluster says of it.
@@ -44,8 +44,8 @@ fn claims_grow_and_nobody_is_restarted() {
     wait_for_size(&etcd, "100Mi");
     etcd.wait_until_whole(3);
     etcd.says("Progressing", "False", "AsAskedFor", &[]).expect("it is as asked for");
-    assert_eq!(etcd.uids_of("pods"), pods, "nobody was restarted");
-    assert_eq!(etcd.uids_of("pvc"), claims);
+    assert_eq!(etcd.uids_of("pods"), pods, "{SAFETY}nobody was restarted");
+    assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
     let told: BTreeSet<String> = etcd.events("VolumeGrown").into_iter().map(|(about, _)| about).collect();
     assert_eq!(told, etcd.names(3).into_iter().collect(), "of whom it is told");
 }
@@ -79,7 +79,7 @@ fn volumes_that_cannot_grow_are_told_of_and_left_for_new_ones_if_the_user_says_s
     etcd.assert_voters(3);
     etcd.assert_objects(3);
     etcd.assert_same_data(3);
-    assert_eq!(etcd.status()["clusterID"], id);
+    assert_eq!(etcd.status()["clusterID"], id, "{SAFETY}it is the same cluster");
     let after = etcd.members();
     for name in etcd.names(3) {
         assert_eq!(namespace.get(&format!("pvc {name}"))["spec"]["storageClassName"], "network");
