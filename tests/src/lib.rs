@@ -10,6 +10,7 @@ pub mod operator;
 pub mod outage;
 pub mod random;
 pub mod rolling;
+pub mod schedule;
 pub mod stores;
 pub mod strike;
 pub mod watch;

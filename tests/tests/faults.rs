@@ -1,7 +1,6 @@
-//! The faults that the lab causes do what they say, and can be undone. They strike whole nodes, so they run one at a
-//! time.
+//! The faults that the lab causes do what they say, and can be undone. Two of them strike whole nodes, each its own, and
+//! the others nothing but a pod on the third, so they run side by side.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use e2e::etcd::etcdctl;
@@ -9,12 +8,6 @@ use e2e::outage::wait_for_node;
 use e2e::{Namespace, eventually, finish, is, strike, try_kubectl};
 use lab::node::Node;
 use lab::{api, faults};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An etcd of one member on a given node, with its data on a claim. Everything it needs to live through a power cut.
 fn etcd_on(node: &str) -> String {
@@ -66,7 +59,6 @@ fn answers(address: &str) -> bool {
 
 #[test]
 fn a_node_loses_its_power_and_comes_back() {
-    let _alone = alone();
     let node = Node::named("node1").unwrap();
     let namespace = start_etcd("fault-power", "node1");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
@@ -89,7 +81,6 @@ fn a_node_loses_its_power_and_comes_back() {
 
 #[test]
 fn a_node_is_cut_from_the_network_and_healed() {
-    let _alone = alone();
     let node = Node::named("node2").unwrap();
     let namespace = start_etcd("fault-cut", "node2");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
@@ -106,7 +97,6 @@ fn a_node_is_cut_from_the_network_and_healed() {
 
 #[test]
 fn a_volume_is_wiped_or_destroyed() {
-    let _alone = alone();
     let namespace = start_etcd("fault-volume", "node3");
     let client = || async { api::client().await.unwrap() };
 
@@ -127,7 +117,6 @@ fn a_volume_is_wiped_or_destroyed() {
 
 #[test]
 fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
-    let _alone = alone();
     let namespace = start_etcd("fault-corrupt", "node3");
     assert_eq!(namespace.kubectl("exec etcd -- etcdctl put greeting unmistakable"), "OK");
     let complaint = strike::corrupt_volume(&namespace.name, "data", "never written").unwrap_err();
@@ -145,7 +134,6 @@ fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
 
 #[test]
 fn a_container_hangs_and_goes_on() {
-    let _alone = alone();
     let namespace = start_etcd("fault-pause", "node3");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
     let client = || async { api::client().await.unwrap() };

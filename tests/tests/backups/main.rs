@@ -2,6 +2,7 @@
 //! between. No fault here strikes more than one cluster or one bucket, so these tests run side by side.
 
 mod bootstrap;
+mod edits;
 mod failed;
 mod guide;
 mod interrupted;
@@ -12,8 +13,8 @@ mod sealed;
 mod survivor;
 mod upgrade;
 
-use e2e::Namespace;
 use e2e::etcd::{Etcd, manifest};
+use e2e::{Namespace, SAFETY};
 use serde_json::{Value, json};
 
 /// How far a restored cluster's revisions are above those of the backup, at least.
@@ -52,9 +53,9 @@ impl Known {
         etcd.assert_objects(replicas);
         assert_ne!(etcd.status()["clusterID"], self.cluster_id, "the cluster is another one");
         let contents = etcd.contents();
-        assert_eq!(contents.len(), self.contents.len(), "the number of keys");
+        assert_eq!(contents.len(), self.contents.len(), "{SAFETY}the number of keys");
         let different = contents.iter().zip(&self.contents).find(|(restored, original)| restored != original);
-        assert_eq!(different, None, "every key has its value, its version and its revisions");
+        assert_eq!(different, None, "{SAFETY}every key has its value, its version and its revisions");
         let revision = etcd.revision().unwrap();
         assert!(revision >= self.revision + BUMP, "{revision} is not far above {}", self.revision);
         let old = etcd.etcdctl(&["get", "any", "--rev", &self.revision.to_string()]).unwrap_err();

@@ -1,10 +1,10 @@
 //! A cluster is backed up to every kind of place, and what is restored from there is the same.
 
-use e2e::Namespace;
 use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
 use e2e::etcd::Etcd;
 use e2e::hash::Hash;
 use e2e::stores::{Bucket, Store};
+use e2e::{Namespace, SAFETY};
 use serde_json::{Value, json};
 
 use crate::{Known, cluster_of, made};
@@ -127,22 +127,25 @@ fn round_trip(namespace: &Namespace, version: &str, places: &[Place]) {
     for (place, backup) in places.iter().zip(&backups) {
         assert_backed_up(&etcd, &known, version, place, backup);
     }
+    // Where a backup comes from matters to the first member only, so only the last of the new clusters grows.
+    let sizes = || std::iter::repeat_n(1, places.len() - 1).chain([3]);
     let restores: Vec<Order> = places
         .iter()
-        .map(|place| {
+        .zip(sizes())
+        .map(|(place, size)| {
             let cluster = format!("from-{}", place.name);
-            Order::place(namespace, &restore_manifest(place.name, place.source.clone(), &cluster, 3))
+            Order::place(namespace, &restore_manifest(place.name, place.source.clone(), &cluster, size))
         })
         .collect();
-    for (place, restore) in places.iter().zip(&restores) {
+    for ((place, restore), size) in places.iter().zip(&restores).zip(sizes()) {
         let (status, restored) = (restore.complete(), made(namespace, &format!("from-{}", place.name)));
         assert_eq!(status["etcdVersion"], version, "{status}");
         assert_eq!(status["restoredRevision"], known.revision, "{status}");
         assert_eq!(restored.object()["spec"]["version"], version);
-        known.assert_restored_to(&restored, 3);
+        known.assert_restored_to(&restored, size);
         assert_eq!(status["clusterID"], restored.status()["clusterID"]);
     }
-    assert_eq!(Known::of(&etcd).contents, known.contents, "the cluster that was backed up is as it was");
+    assert_eq!(Known::of(&etcd).contents, known.contents, "{SAFETY}the cluster that was backed up is as it was");
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 mod create;
 mod delete;
+mod operator;
 mod repair;
 mod scale;

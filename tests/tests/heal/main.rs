@@ -1,5 +1,5 @@
-//! Members of an EtcdCluster come to harm, one or several, and what can be mended is mended. No fault here strikes more
-//! than one cluster, so these tests run side by side.
+//! Members of an EtcdCluster come to harm, one or several, or what a cluster needs does, and what can be mended is mended.
+//! No fault here strikes more than one test, so they run side by side.
 
 mod corruption;
 mod hang;
@@ -8,3 +8,4 @@ mod quorum;
 mod replace;
 mod restart;
 mod space;
+mod store;
