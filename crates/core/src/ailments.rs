@@ -119,16 +119,15 @@ fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
         let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
         return Ailment::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
     }
+    // If its node finds it well, it may be only the operator that does not reach it.
+    if pod.ready && !observed.is_reached(ordinal) {
+        return Ailment::Hindered;
+    }
     if pod.deleting {
         let overdue = pod.deleting_since.filter(|_| observed.membership.is_some());
         return overdue.map_or(Ailment::Hindered, |at| Ailment::Stuck { since: at.max(since) });
     }
-    // If its node finds it well, it may be only the operator that does not reach it.
-    if has(ProblemKind::NoNode)
-        || has(ProblemKind::NoImage)
-        || (pod.ready && !observed.is_reached(ordinal))
-        || is_being_defragmented(observed, ordinal)
-    {
+    if has(ProblemKind::NoNode) || has(ProblemKind::NoImage) || is_being_defragmented(observed, ordinal) {
         return Ailment::Hindered;
     }
     let restarted = Some(pod.created).filter(|created| *created > since);

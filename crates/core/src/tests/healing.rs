@@ -297,6 +297,8 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     assert_eq!(steps_of(&observed), []);
     observed.pods.get_mut(&1).unwrap().deleting_since = Some(NOW - 300);
     assert_eq!(steps_of(&observed), removal(1, "its pod does not stop"));
+    observed.pods.get_mut(&1).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
     observed.leave_etcd(1);
     observed.claims.remove(&1);
     assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]));
