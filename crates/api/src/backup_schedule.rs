@@ -125,8 +125,8 @@ pub struct EtcdBackupScheduleSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_upgrade: bool,
 
-    /// Optional. `true` deletes all backups of this schedule, wherever they are stored, when the EtcdCluster is deleted.
-    /// The default is `false`: backups outlive the cluster.
+    /// Optional. `true` deletes all backups of this schedule, wherever they are stored, when the EtcdCluster is deleted
+    /// and none of its name follows. The default is `false`: backups outlive the cluster.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delete_with_cluster: bool,
 
@@ -247,7 +247,8 @@ pub struct EtcdBackupScheduleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_name: Option<String>,
 
-    /// The UID of the EtcdCluster when it was last seen. It tells a cluster from another one of the same name.
+    /// The UID of the EtcdCluster when it was last seen. It tells a cluster from another one of the same name. Absent
+    /// unless `deleteWithCluster` is set.
     #[serde(rename = "clusterUID", default, skip_serializing_if = "Option::is_none")]
     pub cluster_uid: Option<String>,
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use e2e::backup::{Order, backup_manifest, condition};
+use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
 use e2e::stores::{Bucket, Store};
-use e2e::{Namespace, eventually};
+use e2e::{Namespace, eventually, is, stays};
 use serde_json::{Value, json};
 
 use crate::small_cluster;
@@ -30,8 +30,25 @@ fn schedule(namespace: &Namespace, name: &str, bucket: &Bucket, settings: Value)
     namespace.apply(&manifest.to_string()).unwrap();
     eventually(&format!("the schedule {name} is in force"), Duration::from_secs(30), || {
         let status = namespace.get(&format!("etcdbackupschedule {name}"))["status"].clone();
-        if status["clusterUID"].is_null() { Err(status.to_string()) } else { Ok(()) }
+        if condition(&status, "Ready")["status"] == "True" { Ok(()) } else { Err(status.to_string()) }
     });
+}
+
+/// Says whether what a schedule has stored goes with its cluster, and waits until that was seen.
+fn set_delete_with_cluster(namespace: &Namespace, schedule: &str, goes: bool) {
+    let patch = json!({"spec": {"deleteWithCluster": goes}}).to_string();
+    namespace.kubectl(&format!("patch etcdbackupschedule {schedule} --type=merge -p {patch}"));
+    eventually("the schedule knows", Duration::from_secs(30), || {
+        let object = namespace.get(&format!("etcdbackupschedule {schedule}"));
+        is(&object["status"]["observedGeneration"], &object["metadata"]["generation"])
+    });
+}
+
+/// Deletes the cluster and its volumes, and restores it under its name.
+fn lose_and_restore(namespace: &Namespace, restore: &str, source: Value) {
+    namespace.kubectl("delete etcdcluster c --timeout=60s");
+    namespace.kubectl("delete pvc --selector etcd.improbable.io/cluster-name=c --timeout=60s");
+    Order::place(namespace, &restore_manifest(restore, source, "c", 1)).complete();
 }
 
 /// A backup as a schedule makes it. Waits until it is taken.
@@ -105,4 +122,44 @@ fn what_a_schedule_has_stored_goes_with_its_cluster_only_if_that_is_asked_for() 
     assert_holds(&bucket, &["by-hand", "stays-1"]);
     let status = namespace.get("etcdbackupschedule stays")["status"].clone();
     assert_eq!(condition(&status, "BackupsDeleted"), Value::Null, "{status}");
+}
+
+#[test]
+fn backups_survive_a_restore_under_the_old_name_of_a_schedule_that_deletes_with_its_cluster() {
+    let namespace = Namespace::create("backups-old-name");
+    let bucket = Bucket::create(Store::S3, "old-name", &namespace);
+    let _etcd = small_cluster(&namespace);
+    schedule(&namespace, "goes", &bucket, json!({"deleteWithCluster": true}));
+    backup(&namespace, "goes-1", "goes", &bucket);
+    let nothing_goes = |why: &str| {
+        stays(why, Duration::from_secs(75), || is(bucket.objects().len(), 2));
+        assert_holds(&bucket, &["goes-1"]);
+    };
+
+    // As the documentation says.
+    set_delete_with_cluster(&namespace, "goes", false);
+    lose_and_restore(&namespace, "first", json!({"backupName": "goes-1"}));
+    set_delete_with_cluster(&namespace, "goes", true);
+    nothing_goes("what the cluster was restored from is there");
+
+    // And if somebody forgets about it.
+    lose_and_restore(&namespace, "second", bucket.source("shared/goes-1.db"));
+    nothing_goes("what the cluster was restored from is still there");
+
+    // An EtcdRestore that has failed will be followed by another one.
+    namespace.kubectl("delete etcdcluster c --timeout=60s");
+    let third = restore_manifest("third", bucket.source("shared/goes-1.db"), "c", 1);
+    Order::place(&namespace, &third).fail("VolumesExist", &["c-0"]);
+    nothing_goes("what is to be restored is there");
+    namespace.kubectl("delete etcdrestore third");
+    namespace.kubectl("delete pvc --selector etcd.improbable.io/cluster-name=c --timeout=60s");
+    Order::place(&namespace, &restore_manifest("fourth", bucket.source("shared/goes-1.db"), "c", 1)).complete();
+    eventually("the schedule knows the new cluster", Duration::from_secs(60), || {
+        let status = namespace.get("etcdbackupschedule goes")["status"].clone();
+        is(&status["clusterUID"], &namespace.get("etcdcluster c")["metadata"]["uid"])
+    });
+
+    // Gone for good.
+    namespace.kubectl("delete etcdcluster c --timeout=60s");
+    eventually("the backups are deleted", Duration::from_secs(120), || is(bucket.objects().len(), 0));
 }

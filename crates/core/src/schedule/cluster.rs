@@ -1,6 +1,6 @@
 //! What follows for a schedule if its EtcdCluster is there, is another one of the same name, or is gone.
 
-use etcd_operator_api::{EtcdBackupScheduleSpec, EtcdBackupScheduleStatus};
+use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus, EtcdRestore, RestorePhase};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long a cluster has to be gone before anything is deleted for it.
@@ -17,12 +17,14 @@ pub enum Seen {
     There {
         uid: String,
     },
+    /// There is none, but somebody wants it back: there is an EtcdRestore that is to make it.
+    ToBeRestored,
     Gone,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It can be backed up. If it is an EtcdCluster, its UID is remembered.
+    /// It can be backed up. If its backups are to go with it, its UID is remembered.
     Backed { uid: Option<String> },
     /// There is none, and nothing follows from that.
     Missing,
@@ -30,27 +32,41 @@ pub enum Verdict {
     Deleted { uid: String, not_before: Timestamp },
 }
 
+/// Backups are deleted only for a cluster that was seen while that was asked for, is gone, and has no successor of its name: what
+/// lives under that name, or is to, may have been restored from them.
 pub fn verdict(
-    spec: &EtcdBackupScheduleSpec,
+    schedule: &EtcdBackupSchedule,
     written: &EtcdBackupScheduleStatus,
     seen: &Seen,
     now: Timestamp,
 ) -> Verdict {
-    // A schedule that was given another cluster has nothing to do with the earlier one any more.
-    let is_same_name = spec.backup_spec().cluster_name == written.cluster_name;
-    let remembered = written.cluster_uid.as_ref().filter(|_| is_same_name);
-    let (found, is_remembered) = match seen {
-        Seen::Elsewhere => return Verdict::Backed { uid: None },
-        Seen::There { uid } => (Some(uid), remembered.is_none_or(|remembered| remembered == uid)),
-        Seen::Gone => (None, remembered.is_none()),
-    };
-    match (remembered, found) {
-        (Some(uid), _) if !is_remembered && spec.delete_with_cluster => {
-            Verdict::Deleted { uid: uid.clone(), not_before: gone_since(written).unwrap_or(now) + UNTIL_SURE }
-        }
-        (_, Some(uid)) => Verdict::Backed { uid: Some(uid.clone()) },
-        (_, None) => Verdict::Missing,
+    let spec = &schedule.spec;
+    match seen {
+        Seen::Elsewhere => Verdict::Backed { uid: None },
+        // While nobody asks for it nothing is remembered, so that nothing can follow from it later.
+        Seen::There { uid } => Verdict::Backed { uid: Some(uid.clone()).filter(|_| spec.delete_with_cluster) },
+        Seen::ToBeRestored => Verdict::Missing,
+        Seen::Gone => match remembered(schedule, written).filter(|_| spec.delete_with_cluster) {
+            Some(uid) => Verdict::Deleted { uid, not_before: gone_since(written).unwrap_or(now) + UNTIL_SURE },
+            None => Verdict::Missing,
+        },
     }
+}
+
+/// The cluster that was seen last, if it was seen while its backups were to go with it.
+fn remembered(schedule: &EtcdBackupSchedule, written: &EtcdBackupScheduleStatus) -> Option<String> {
+    // A schedule that was given another cluster has nothing to do with the earlier one any more.
+    let is_same_name = schedule.spec.backup_spec().cluster_name == written.cluster_name;
+    // Between two edits that nobody saw it may not have been asked for, and that may be when the cluster went.
+    let is_unchanged = schedule.metadata.generation == written.observed_generation;
+    let is_known_to_be_gone = gone_since(written).is_some();
+    written.cluster_uid.clone().filter(|_| is_same_name && (is_unchanged || is_known_to_be_gone))
+}
+
+/// Whether one of these is to make a cluster of that name, or was and has failed: then somebody is about to try again.
+pub fn is_to_be_restored(cluster: &str, restores: &[EtcdRestore]) -> bool {
+    let has_completed = |it: &EtcdRestore| it.status.as_ref().and_then(|it| it.phase) == Some(RestorePhase::Completed);
+    restores.iter().any(|it| it.spec.cluster_template.cluster_name == cluster && !has_completed(it))
 }
 
 fn gone_since(written: &EtcdBackupScheduleStatus) -> Option<Timestamp> {

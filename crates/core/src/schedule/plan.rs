@@ -3,7 +3,7 @@
 use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
 use jiff::{SignedDuration, Timestamp};
 
-pub use super::cluster::Seen;
+pub use super::cluster::{Seen, is_to_be_restored};
 use super::cluster::{Verdict, verdict};
 use super::cron::{Cron, parse};
 use super::due::{Due, Timing, what_is_due};
@@ -42,6 +42,8 @@ pub struct Plan {
     pub begin: Option<Begin>,
     /// The UID of a cluster that is gone, if the stored backups are to be deleted now.
     pub delete_backups_of: Option<String>,
+    /// Whether the deletion is to be stopped, because it is not asked for any more or there is a cluster again.
+    pub stop_deleting: bool,
     /// EtcdBackups that are deleted once the status is written, which is all that is left of them.
     pub superfluous: Vec<String>,
     /// The status to report, once everything else is done.
@@ -116,6 +118,7 @@ pub fn plan(look: &Look) -> Plan {
         stop,
         begin,
         delete_backups_of: backups_to_delete(look, &outlook.verdict),
+        stop_deleting: deletes_wrongly(look, &outlook.verdict),
         superfluous: superfluous(look.taken, outlook.tally.judged, &limits),
         news: news(&written, &status, &outlook),
         status,
@@ -125,7 +128,7 @@ pub fn plan(look: &Look) -> Plan {
 
 fn outlook(look: &Look, written: &EtcdBackupScheduleStatus) -> Outlook {
     let tally = tally(written, look.taken);
-    let verdict = verdict(&look.schedule.spec, written, &look.cluster, look.now);
+    let verdict = verdict(look.schedule, written, &look.cluster, look.now);
     match cron_in_force(look, &verdict) {
         Ok(cron) => {
             let counted_from = counted_from(look, written);
@@ -205,6 +208,13 @@ fn backups_to_delete(look: &Look, verdict: &Verdict) -> Option<String> {
     let may_begin = look.now >= *not_before && look.deletion == Deletion::NotBegun;
     let nothing_runs = !look.taken.iter().any(Taken::is_active);
     (may_begin && nothing_runs).then(|| uid.clone())
+}
+
+/// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may have a pod
+/// that still waits to be started.
+pub(super) fn deletes_wrongly(look: &Look, verdict: &Verdict) -> bool {
+    let may_delete = matches!(look.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
+    may_delete && !matches!(verdict, Verdict::Deleted { .. })
 }
 
 fn when_to_look_again(look: &Look, outlook: &Outlook) -> Option<Timestamp> {

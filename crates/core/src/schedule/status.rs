@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::cluster::{BACKUPS_DELETED, Verdict};
 use super::due::Due;
-use super::plan::{Course, Deletion, Look, News, Outlook, Standing, in_force};
+use super::plan::{Course, Deletion, Look, News, Outlook, Standing, deletes_wrongly, in_force};
 use super::taken::Taken;
 use crate::conditions::{Statement, conditions_after};
 
@@ -28,12 +28,7 @@ pub fn status_to_report(
         Some(Due::TooLate { at }) => Some(*at),
         _ => None,
     };
-    let uid = match verdict {
-        Verdict::Backed { uid } => uid.clone(),
-        Verdict::Missing => None,
-        Verdict::Deleted { .. } if is_done(&look.deletion) => None,
-        Verdict::Deleted { uid, .. } => Some(uid.clone()),
-    };
+    let (cluster_name, cluster_uid) = remembered_cluster(look, verdict, written);
     let mut statements = vec![ready(standing), overdue(look, outlook)];
     statements.extend(backups_deleted(look, verdict));
     let generation = look.schedule.metadata.generation;
@@ -52,11 +47,30 @@ pub fn status_to_report(
         schedule: course.map(|_| in_force(look.schedule)),
         counted_from: Some(Time(*counted_from)),
         judged: tally.judged,
-        cluster_name: uid.as_ref().and_then(|_| look.schedule.spec.backup_spec().cluster_name),
-        cluster_uid: uid,
+        cluster_name,
+        cluster_uid,
         observed_generation: generation,
         conditions,
     }
+}
+
+/// The name and the UID of the cluster that is remembered.
+fn remembered_cluster(
+    look: &Look,
+    verdict: &Verdict,
+    written: &EtcdBackupScheduleStatus,
+) -> (Option<String>, Option<String>) {
+    if deletes_wrongly(look, verdict) {
+        // The Job is found by this UID, so it stays until the Job is stopped.
+        return (written.cluster_name.clone(), written.cluster_uid.clone());
+    }
+    let uid = match verdict {
+        Verdict::Backed { uid } => uid.clone(),
+        Verdict::Missing => None,
+        Verdict::Deleted { .. } if is_done(&look.deletion) => None,
+        Verdict::Deleted { uid, .. } => Some(uid.clone()),
+    };
+    (uid.as_ref().and_then(|_| look.schedule.spec.backup_spec().cluster_name), uid)
 }
 
 fn is_done(deletion: &Deletion) -> bool {

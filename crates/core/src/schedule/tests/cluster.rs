@@ -1,10 +1,11 @@
 //! What follows if the cluster is gone.
 
-use etcd_operator_api::EtcdBackupSchedule;
+use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleSpec, EtcdRestore};
 use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use super::support::{CLUSTER, at, backup, condition, looked_at, nightly, time, with_status};
-use crate::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use crate::schedule::plan::{Deletion, Look, Plan, Seen, is_to_be_restored, plan};
 use crate::schedule::taken::Taken;
 
 fn deleting() -> EtcdBackupSchedule {
@@ -27,6 +28,18 @@ fn another() -> Seen {
     Seen::There { uid: "another".to_owned() }
 }
 
+/// Changes a schedule as a user does.
+fn edit(schedule: &mut EtcdBackupSchedule, change: impl FnOnce(&mut EtcdBackupScheduleSpec)) {
+    change(&mut schedule.spec);
+    schedule.metadata.generation = schedule.metadata.generation.map(|generation| generation + 1);
+}
+
+/// The name and the UID of the cluster that is remembered.
+fn remembered(schedule: &EtcdBackupSchedule) -> (Option<&str>, Option<&str>) {
+    let status = schedule.status.as_ref().expect("a status");
+    (status.cluster_name.as_deref(), status.cluster_uid.as_deref())
+}
+
 /// The schedule after its cluster was found to be gone.
 fn after_loss(schedule: &EtcdBackupSchedule, found: &Seen) -> EtcdBackupSchedule {
     with_status(schedule, plan_with(schedule, found, &[], Deletion::NotBegun, at("15T13:00")).status)
@@ -43,7 +56,6 @@ fn without_its_cluster_nothing_is_begun_and_nothing_is_made_up_for_later() {
     let schedule = with_status(&schedule, plan.status);
     let plan = plan_with(&schedule, &another(), &[], Deletion::NotBegun, at("16T03:05"));
     assert_eq!((plan.begin, plan.again), (None, Some(at("17T03:00"))));
-    assert_eq!(plan.status.cluster_uid.as_deref(), Some("another"));
 }
 
 #[test]
@@ -61,18 +73,117 @@ fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
 
 #[test]
 fn if_asked_for_they_are_deleted_once_it_is_sure_that_the_cluster_is_gone() {
-    for found in [Seen::Gone, another()] {
-        let first = plan_with(&deleting(), &found, &[], Deletion::NotBegun, at("15T13:00"));
-        assert_eq!(first.delete_backups_of, None);
-        assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
-        assert_eq!(first.again, Some(time("2026-11-15T13:00:30Z")));
-        let schedule = with_status(&deleting(), first.status);
-        let early = plan_with(&schedule, &found, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
-        assert_eq!(early.delete_backups_of, None);
-        let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, time("2026-11-15T13:00:30Z"));
-        assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
-        assert_eq!((plan.begin, plan.status.next_schedule_time), (None, None));
+    let first = plan_with(&deleting(), &Seen::Gone, &[], Deletion::NotBegun, at("15T13:00"));
+    assert_eq!(first.delete_backups_of, None);
+    assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
+    assert_eq!(first.again, Some(time("2026-11-15T13:00:30Z")));
+    let schedule = with_status(&deleting(), first.status);
+    let early = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
+    assert_eq!(early.delete_backups_of, None);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:30Z"));
+    assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
+    assert_eq!((plan.begin, plan.status.next_schedule_time), (None, None));
+}
+
+#[test]
+fn while_it_is_not_asked_for_no_cluster_is_remembered() {
+    let mut schedule = deleting();
+    assert_eq!(remembered(&schedule), (Some("my-etcd"), Some(CLUSTER)));
+    edit(&mut schedule, |spec| spec.delete_with_cluster = false);
+    let mut schedule = looked_at(&schedule, &[], at("15T12:01"));
+    assert_eq!(remembered(&schedule), (None, None));
+    // The cluster goes, comes back under its name and it is asked for again, all before the next look.
+    edit(&mut schedule, |spec| spec.delete_with_cluster = true);
+    let schedule = after_loss(&schedule, &another());
+    assert_eq!(remembered(&schedule), (Some("my-etcd"), Some("another")));
+    assert_eq!(condition(schedule.status.as_ref().expect("a status"), "BackupsDeleted"), None);
+}
+
+#[test]
+fn while_a_cluster_of_that_name_lives_or_is_to_be_restored_nothing_is_deleted() {
+    for found in [another(), Seen::ToBeRestored] {
+        for before in [deleting(), after_loss(&deleting(), &Seen::Gone)] {
+            let schedule = after_loss(&before, &found);
+            let status = schedule.status.as_ref().expect("a status");
+            assert_eq!(condition(status, "BackupsDeleted"), None, "{found:?}");
+            assert_ne!(status.cluster_uid.as_deref(), Some(CLUSTER), "{found:?}");
+            let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T14:00"));
+            assert_eq!(plan.delete_backups_of, None, "{found:?}");
+        }
     }
+    // If the restore comes to nothing, there will be another one.
+    let schedule = after_loss(&deleting(), &Seen::ToBeRestored);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
+    // But what is there now is remembered, and if it goes for good, all goes.
+    let schedule = after_loss(&deleting(), &another());
+    let schedule = after_loss(&schedule, &Seen::Gone);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of.as_deref(), Some("another"));
+}
+
+#[test]
+fn a_deletion_that_runs_is_stopped_if_there_is_a_cluster_again_or_nobody_asks_for_it() {
+    let gone = after_loss(&deleting(), &Seen::Gone);
+    let mut not_asked_for = gone.clone();
+    edit(&mut not_asked_for, |spec| spec.delete_with_cluster = false);
+    let failed = || Deletion::Failed { reason: "PodCannotStart".to_owned(), message: "no such Secret".to_owned() };
+    let (runs, cases) = (
+        || Deletion::Runs { trouble: None },
+        [(&gone, another()), (&gone, Seen::ToBeRestored), (&not_asked_for, Seen::Gone)],
+    );
+    for (schedule, found) in cases {
+        for deletion in [runs(), failed()] {
+            let plan = plan_with(schedule, &found, &[], deletion.clone(), at("15T13:01"));
+            assert!(plan.stop_deleting && plan.delete_backups_of.is_none(), "{found:?} {deletion:?}");
+            // The Job has its name after this cluster. It is not forgotten before the Job is gone.
+            let schedule = with_status(schedule, plan.status);
+            assert_eq!(remembered(&schedule), (Some("my-etcd"), Some(CLUSTER)), "{found:?} {deletion:?}");
+            let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T13:01"));
+            assert!(!plan.stop_deleting);
+            assert_ne!(plan.status.cluster_uid.as_deref(), Some(CLUSTER), "{found:?} {deletion:?}");
+        }
+    }
+    assert!(!plan_with(&gone, &Seen::Gone, &[], runs(), at("15T13:01")).stop_deleting);
+    assert!(!plan_with(&gone, &Seen::Gone, &[], failed(), at("15T13:01")).stop_deleting);
+}
+
+#[test]
+fn a_cluster_that_went_between_edits_that_nobody_saw_keeps_its_backups() {
+    // Off and on again.
+    let mut schedule = deleting();
+    edit(&mut schedule, |_| {});
+    let schedule = after_loss(&schedule, &Seen::Gone);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
+    // Once it is known that it went while it was asked for, the schedule may be corrected.
+    let mut schedule = after_loss(&deleting(), &Seen::Gone);
+    edit(&mut schedule, |spec| spec.suspend = true);
+    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
+}
+
+#[test]
+fn an_etcdrestore_holds_until_it_has_completed() {
+    let restore = |cluster: &str, status: Value| -> EtcdRestore {
+        let object = json!({
+            "apiVersion": "etcd.improbable.io/v1alpha1",
+            "kind": "EtcdRestore",
+            "metadata": {"name": "r"},
+            "spec": {
+                "source": {"objectURL": "s3://backups/a.db"},
+                "clusterTemplate": {"clusterName": cluster, "spec": {"replicas": 1, "storage": {}}},
+            },
+            "status": status,
+        });
+        serde_json::from_value(object).expect("an EtcdRestore")
+    };
+    for phase in ["Pending", "Checking", "Restoring", "Growing", "Failed"] {
+        assert!(is_to_be_restored("my-etcd", &[restore("my-etcd", json!({"phase": phase}))]), "{phase}");
+    }
+    assert!(is_to_be_restored("my-etcd", &[restore("my-etcd", json!({}))]), "nobody has looked at it yet");
+    let others = [restore("my-etcd", json!({"phase": "Completed"})), restore("other-etcd", json!({}))];
+    assert!(!is_to_be_restored("my-etcd", &others));
 }
 
 #[test]
@@ -100,11 +211,11 @@ fn nothing_is_deleted_while_a_backup_still_runs() {
 
 #[test]
 fn they_are_deleted_once_for_each_cluster() {
-    let schedule = after_loss(&deleting(), &another());
-    let runs = plan_with(&schedule, &another(), &[], Deletion::Runs { trouble: None }, at("15T13:01"));
+    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let runs = plan_with(&schedule, &Seen::Gone, &[], Deletion::Runs { trouble: None }, at("15T13:01"));
     assert_eq!(runs.delete_backups_of, None);
     assert_eq!(condition(&runs.status, "BackupsDeleted"), Some(("False", "Deleting")));
-    let done = plan_with(&schedule, &another(), &[], Deletion::Done { deleted: 5 }, at("15T13:02"));
+    let done = plan_with(&schedule, &Seen::Gone, &[], Deletion::Done { deleted: 5 }, at("15T13:02"));
     assert_eq!(condition(&done.status, "BackupsDeleted"), Some(("True", "Deleted")));
     assert_eq!((&done.status.cluster_uid, &done.status.cluster_name), (&None, &None));
 

@@ -1,10 +1,11 @@
-//! What must be true of schedules. `support` builds them; `story` lets weeks pass in a small world, with an operator that
+//! What must be true of schedules. `support` builds them; `story` and `loss` let time pass in a small world, with an operator that
 //! crashes.
 
 mod cluster;
 mod cron;
 mod due;
 mod history;
+mod loss;
 mod status;
 mod story;
 mod support;

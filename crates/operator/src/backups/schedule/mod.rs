@@ -8,8 +8,8 @@ mod prune;
 
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
-use etcd_operator_core::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, EtcdRestore, labels};
+use etcd_operator_core::schedule::plan::{Deletion, Look, Plan, Seen, is_to_be_restored, plan};
 use etcd_operator_core::schedule::taken::{Taken, is_of};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// The same schedule as the API server has it now, unless it is gone.
-    async fn look_past_caches(self, context: &Context) -> Result<Option<World>, Error> {
+    async fn look_past_caches(&self, context: &Context) -> Result<Option<World>, Error> {
         let (name, namespace) = (self.schedule.name_any(), self.schedule.namespace().unwrap_or_default());
         let schedules: Api<EtcdBackupSchedule> = Api::namespaced(context.client.clone(), &namespace);
         let read = schedules.get_opt(&name).await;
@@ -86,12 +86,16 @@ impl World {
         let listed = listed.map_err(Error::doing(format!("listing the EtcdBackups of {namespace}/{name}")))?;
         let uid = schedule.uid().unwrap_or_default();
         let backups = listed.items.into_iter().filter_map(|backup| backup.0.ok());
-        Ok(Some(World { backups: backups.filter(|backup| is_of(backup, &uid)).collect(), schedule, ..self }))
+        let backups = backups.filter(|backup| is_of(backup, &uid)).collect();
+        // What is decided last is whether backups are deleted, so the cluster is asked for once more.
+        let cluster = see_cluster(&schedule, context).await?;
+        let deletion = prune::look(&schedule, context).await?;
+        Ok(Some(World { schedule, backups, cluster, deletion }))
     }
 }
 
 fn is_idle(plan: &Plan) -> bool {
-    plan.begin.is_none() && plan.delete_backups_of.is_none() && plan.superfluous.is_empty()
+    plan.begin.is_none() && plan.delete_backups_of.is_none() && !plan.stop_deleting && plan.superfluous.is_empty()
 }
 
 fn in_cache(schedule: &EtcdBackupSchedule, context: &Context) -> Vec<EtcdBackup> {
@@ -108,7 +112,21 @@ async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result
     let clusters: Api<EtcdCluster> = Api::namespaced(context.client.clone(), &namespace);
     let found = clusters.get_metadata_opt(&name).await;
     let found = found.map_err(Error::doing(format!("reading the EtcdCluster {namespace}/{name}")))?;
-    Ok(found.map_or(Seen::Gone, |cluster| Seen::There { uid: cluster.uid().unwrap_or_default() }))
+    match found {
+        Some(cluster) => Ok(Seen::There { uid: cluster.uid().unwrap_or_default() }),
+        None if schedule.spec.delete_with_cluster && is_restored(&name, &namespace, context).await? => {
+            Ok(Seen::ToBeRestored)
+        }
+        None => Ok(Seen::Gone),
+    }
+}
+
+/// Whether there is an EtcdRestore that is to make the cluster.
+async fn is_restored(cluster: &str, namespace: &str, context: &Context) -> Result<bool, Error> {
+    let restores: Api<EtcdRestore> = Api::namespaced(context.client.clone(), namespace);
+    let listed = restores.list(&ListParams::default()).await;
+    let listed = listed.map_err(Error::doing(format!("listing the EtcdRestores of {namespace}")))?;
+    Ok(is_to_be_restored(cluster, &listed.items))
 }
 
 /// Does what is planned. What is made is added to the world, so that the next plan knows of it.
@@ -123,6 +141,10 @@ async fn carry_out(plan: &Plan, world: &mut World, context: &Context) -> Result<
         let made = act::make(&world.schedule, begin, context).await?;
         world.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());
         world.backups.push(made);
+    }
+    if plan.stop_deleting {
+        prune::stop(&world.schedule, context).await?;
+        world.deletion = Deletion::NotBegun;
     }
     if let Some(cluster) = &plan.delete_backups_of {
         prune::begin(&world.schedule, cluster, context).await?;

@@ -14,7 +14,7 @@ use super::super::{Context, Error, places};
 /// How far it has come, for the cluster that was seen last.
 pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Deletion, Error> {
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
-    let Some(cluster) = cluster.filter(|_| schedule.spec.delete_with_cluster) else { return Ok(Deletion::NotBegun) };
+    let Some(cluster) = cluster else { return Ok(Deletion::NotBegun) };
     let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
     let seen = errand::look(&name, &namespace, context);
     Ok(match seen.progress {
@@ -58,6 +58,15 @@ pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Conte
         deadline: spec.active_deadline(),
     };
     errand.begin(schedule, context).await
+}
+
+/// Stops it, if it runs: the backups that are still there stay.
+pub async fn stop(schedule: &EtcdBackupSchedule, context: &Context) -> Result<(), Error> {
+    let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
+    let Some(cluster) = cluster else { return Ok(()) };
+    let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
+    let job = errand::look(&name, &namespace, context).job;
+    errand::end(&name, &namespace, job, context).await
 }
 
 /// The name of the Job: it is done once for each cluster.
