@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{Namespace, SAFETY, finish};
 
 const MANIFEST: &str = ".manifest.json";
+const PROOF: &str = ".proof.json";
 
 pub struct Bucket {
     pub store: Store,
@@ -127,12 +128,13 @@ impl Bucket {
         finish(self.store.corrupt_byte(&self.name, object, offset)).expect("a byte is changed");
     }
 
-    /// There are these backups, each with its manifest, and nothing else: nothing unfinished either.
+    /// There are these backups, each with its manifest and perhaps its proof, and nothing else: nothing unfinished either.
     pub fn assert_holds(&self, backups: &[&str]) {
         let mut expected: Vec<String> =
             backups.iter().flat_map(|name| [(*name).to_owned(), format!("{name}{MANIFEST}")]).collect();
         expected.sort();
-        let mut objects = self.objects();
+        let is_proof = |object: &String| object.strip_suffix(PROOF).is_some_and(|backup| backups.contains(&backup));
+        let mut objects: Vec<String> = self.objects().into_iter().filter(|object| !is_proof(object)).collect();
         objects.sort();
         let lost: Vec<&String> = expected.iter().filter(|name| !objects.contains(name)).collect();
         assert!(lost.is_empty(), "{SAFETY}these are gone from {}: {lost:?}", self.url(""));

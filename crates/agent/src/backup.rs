@@ -180,6 +180,7 @@ fn manifest(order: &Backup, member: &Member, begun: Begun, sealed: Sealed, kv_ha
         compression: sealed.compression,
         encryption: sealed.encryption,
         kv_hash,
+        to_verify: order.hash_keys,
     }
 }
 

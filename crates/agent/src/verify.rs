@@ -31,6 +31,8 @@ pub async fn verify(order: &Verify) -> Result<Done, Failure> {
     let remark = compare(&mut etcd.with_deadline(READING), &status, &manifest).await?;
     let compared = remark.as_deref().unwrap_or("revision, number of keys and hash");
     info!(revision = manifest.revision, keys = manifest.keys, compared, "what was restored is what was backed up");
+    // What is not written down would be forgotten with the EtcdBackup, and the backup could go for one that is no good.
+    from.write_proof(&manifest).await?;
     Ok(Done { manifest: Some(manifest), remark, ..Done::default() })
 }
 

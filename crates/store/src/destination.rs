@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::TryStreamExt;
+use jiff::Timestamp;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
@@ -11,6 +12,7 @@ use crate::address::{Address, Store, bad_order, parse};
 use crate::failure::{is_not_found, of_store};
 use crate::manifest::{Manifest, Origin, SUFFIX};
 use crate::marker::{self, Marker};
+use crate::proof::{self, Proof};
 use crate::report::{Failure, Reason};
 use crate::task::Place;
 use crate::{files, stores};
@@ -125,6 +127,24 @@ impl Destination {
             tracing::warn!(url = self.url, "the marker stays: {}", failure.message);
         }
         Ok(())
+    }
+
+    /// Writes down that this backup was restored for a test and was whole, unless that was done before.
+    pub async fn write_proof(&self, manifest: &Manifest) -> Result<(), Failure> {
+        let object = self.object()?;
+        if self.is_proven(object, manifest).await? {
+            return Ok(());
+        }
+        let proof = Proof { origin: manifest.origin.clone(), verified_at: Timestamp::now() };
+        let text = serde_json::to_vec_pretty(&proof).map_err(|e| bad_order(format!("writing a proof: {e}")))?;
+        self.write_text(&self.beside(object, proof::SUFFIX)?, text).await
+    }
+
+    /// Whether the proof of just this backup lies beside it. What is no proof proves nothing.
+    pub(crate) async fn is_proven(&self, object: &Path, manifest: &Manifest) -> Result<bool, Failure> {
+        let text = self.read_text(&self.beside(object, proof::SUFFIX)?).await?;
+        let proof: Option<Proof> = text.and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(proof.is_some_and(|proof| proof.origin.is_same_backup(&manifest.origin)))
     }
 
     /// The name of the object, if it is one and not just the beginning of several.

@@ -24,6 +24,8 @@ mod multipart;
 #[cfg(feature = "transfer")]
 mod parts;
 #[cfg(feature = "transfer")]
+mod proof;
+#[cfg(feature = "transfer")]
 pub mod prune;
 #[cfg(feature = "transfer")]
 mod seal;

@@ -39,6 +39,9 @@ pub struct Manifest {
     /// What etcd's HashKV said at `revision`, if the backup was to be verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_hash: Option<KvHash>,
+    /// Whether the backup is to be verified. Then it is as good as others only once its proof lies beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub to_verify: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

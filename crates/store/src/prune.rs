@@ -11,9 +11,9 @@ use crate::destination::Destination;
 use crate::manifest::{self, Manifest};
 use crate::multipart::remove_named;
 use crate::report::{Failure, Pruned};
-use crate::retention::what_may_go;
+use crate::retention::{Proof, Stored, what_may_go};
 use crate::task::Retention;
-use crate::{files, marker};
+use crate::{files, marker, proof};
 
 /// Manifests and markers that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -24,7 +24,7 @@ const ROOM_FOR_NAMES: usize = 2000;
 
 struct Backup {
     object: Path,
-    taken_at: Timestamp,
+    stored: Stored,
 }
 
 /// Looks at everything in the directory of `below` and the directories in it, and removes of what belongs to the schedule
@@ -39,9 +39,9 @@ pub async fn prune(
     let names: HashSet<Path> = below.list().await?.into_iter().collect();
     let mut problems = Vec::new();
     let (backups, orphans) = find_backups(below, schedule, &names, &mut problems).await;
-    let taken_at: Vec<_> = backups.iter().map(|backup| backup.taken_at).collect();
+    let stored: Vec<_> = backups.iter().map(|backup| backup.stored).collect();
     let may_go = match retention {
-        Some(rules) => what_may_go(rules, &taken_at, now)?,
+        Some(rules) => what_may_go(rules, &stored, now)?,
         None => (0..backups.len()).collect(),
     };
     let kept = count(backups.len() - may_go.len());
@@ -76,35 +76,57 @@ async fn find_backups(
 ) -> (Vec<Backup>, Vec<Path>) {
     let objects = names.iter().filter_map(|name| without_suffix(name, manifest::SUFFIX));
     let reads = objects.map(|object| async {
-        let manifest = read_manifest(below, &object, names).await;
-        (object, manifest)
+        let found = look_at(below, &object, schedule, names).await;
+        (object, found)
     });
     let mut reads = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
     let (mut backups, mut orphans) = (Vec::new(), Vec::new());
-    while let Some((object, manifest)) = reads.next().await {
-        match manifest {
-            Ok(Some((manifest, _))) if manifest.origin.schedule.as_deref() != Some(schedule) => {}
-            Ok(Some((manifest, true))) => backups.push(Backup { object, taken_at: manifest.taken_at }),
-            Ok(Some((_, false))) => orphans.push(object),
-            Ok(None) => {}
+    while let Some((object, found)) = reads.next().await {
+        match found {
+            Ok(Found::Backup(stored)) => backups.push(Backup { object, stored }),
+            Ok(Found::Orphan) => orphans.push(object),
+            Ok(Found::Foreign) => {}
             Err(failure) => problems.push(failure.message),
         }
     }
     // Of two with the same time the same one goes first, whatever the order in which they were read.
-    backups.sort_by(|a, b| (a.taken_at, &a.object).cmp(&(b.taken_at, &b.object)));
+    backups.sort_by(|a, b| (a.stored.taken_at, &a.object).cmp(&(b.stored.taken_at, &b.object)));
     (backups, orphans)
 }
 
-/// A manifest, and whether its object is there.
-async fn read_manifest(
+/// What a manifest turns out to belong to.
+enum Found {
+    Backup(Stored),
+    /// Its object is not there.
+    Orphan,
+    Foreign,
+}
+
+async fn look_at(below: &Destination, object: &Path, schedule: &str, names: &HashSet<Path>) -> Result<Found, Failure> {
+    let manifest = below.read_manifest_of(object).await?;
+    let Some(manifest) = manifest.filter(|it| it.origin.schedule.as_deref() == Some(schedule)) else {
+        return Ok(Found::Foreign);
+    };
+    // Names that appear while a list is made may be in it or not, so one that is not there is asked for.
+    if !names.contains(object) && below.size_of(object).await?.is_none() {
+        return Ok(Found::Orphan);
+    }
+    let proof = proof_of(below, object, &manifest, names).await?;
+    Ok(Found::Backup(Stored { taken_at: manifest.taken_at, proof }))
+}
+
+async fn proof_of(
     below: &Destination,
     object: &Path,
+    manifest: &Manifest,
     names: &HashSet<Path>,
-) -> Result<Option<(Manifest, bool)>, Failure> {
-    let manifest = below.read_manifest_of(object).await?;
-    // Names that appear while a list is made may be in it or not, so one that is not there is asked for.
-    let is_there = names.contains(object) || below.size_of(object).await?.is_some();
-    Ok(manifest.map(|manifest| (manifest, is_there)))
+) -> Result<Proof, Failure> {
+    let may_be_there = manifest.to_verify || names.contains(&below.beside(object, proof::SUFFIX)?);
+    Ok(match may_be_there && below.is_proven(object, manifest).await? {
+        true => Proof::Given,
+        false if manifest.to_verify => Proof::Missing,
+        false => Proof::NotAsked,
+    })
 }
 
 /// The object goes first. If this ends in between, the manifest is still there to say what there was: the next time it
@@ -112,6 +134,7 @@ async fn read_manifest(
 /// object that nobody knows, for ever.
 async fn delete(below: &Destination, object: &Path) -> Result<(), Failure> {
     below.delete(object).await?;
+    below.delete(&below.beside(object, proof::SUFFIX)?).await?;
     below.delete(&below.beside(object, manifest::SUFFIX)?).await
 }
 

@@ -10,24 +10,52 @@ use jiff::{Span, Timestamp, Zoned};
 use crate::report::{Failure, Reason};
 use crate::task::Retention;
 
-/// The backups that no rule keeps, as indices into the times at which they were taken, oldest first.
+/// What is known of a stored backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub taken_at: Timestamp,
+    pub proof: Proof,
+}
+
+/// Whether a backup was restored for a test, and was whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    NotAsked,
+    /// It was to be, but either it has not been yet, or it turned out not to be whole.
+    Missing,
+    Given,
+}
+
+/// The backups that no rule keeps, as indices into them, oldest first.
 ///
-/// The newest is always kept. What was taken later than now is kept, too, and counts for no rule: a clock is wrong, and
-/// nothing is lost for that. Rules that say nothing at all keep everything.
-pub fn what_may_go(rules: &Retention, taken_at: &[Timestamp], now: Timestamp) -> Result<Vec<usize>, Failure> {
+/// The newest is always kept, and so is the newest that is proven. One whose proof is missing takes no other one's place: each
+/// rule keeps what it would keep if all such were not there, besides what it keeps of all. What was taken later than now is
+/// kept, too, and counts for no rule: a clock is wrong, and nothing is lost for that. Rules that say nothing at all keep
+/// everything.
+pub fn what_may_go(rules: &Retention, stored: &[Stored], now: Timestamp) -> Result<Vec<usize>, Failure> {
     let zone = time_zone(&rules.time_zone)?;
     if says_nothing(rules) {
         return Ok(Vec::new());
     }
-    let mut newest_first: Vec<usize> = (0..taken_at.len()).filter(|&index| taken_at[index] <= now).collect();
-    newest_first.sort_by_key(|&index| std::cmp::Reverse((taken_at[index], index)));
-    let backups: Vec<Zoned> = newest_first.iter().map(|&index| taken_at[index].to_zoned(zone.clone())).collect();
+    let mut newest_first: Vec<usize> = (0..stored.len()).filter(|&index| stored[index].taken_at <= now).collect();
+    newest_first.sort_by_key(|&index| std::cmp::Reverse((stored[index].taken_at, index)));
+    let is_reliable = |index: &usize| stored[*index].proof != Proof::Missing;
+    let reliable: Vec<usize> = newest_first.iter().copied().filter(is_reliable).collect();
+    let now = now.to_zoned(zone);
+    let mut kept = kept_of(rules, stored, &newest_first, &now);
+    kept.extend(kept_of(rules, stored, &reliable, &now));
+    kept.extend(newest_first.iter().find(|&&index| stored[index].proof == Proof::Given));
 
-    let kept = kept_by_rules(rules, &backups, &now.to_zoned(zone));
-    let may_go = newest_first.iter().enumerate().filter(|(position, _)| !kept.contains(position));
-    let mut may_go: Vec<usize> = may_go.map(|(_, &index)| index).collect();
+    let mut may_go: Vec<usize> = newest_first.into_iter().filter(|index| !kept.contains(index)).collect();
     may_go.reverse();
     Ok(may_go)
+}
+
+/// What the rules keep of some backups, the newest of which is first.
+fn kept_of(rules: &Retention, stored: &[Stored], some: &[usize], now: &Zoned) -> HashSet<usize> {
+    let times: Vec<Zoned> =
+        some.iter().map(|&index| stored[index].taken_at.to_zoned(now.time_zone().clone())).collect();
+    kept_by_rules(rules, &times, now).into_iter().map(|position| some[position]).collect()
 }
 
 fn time_zone(name: &str) -> Result<TimeZone, Failure> {

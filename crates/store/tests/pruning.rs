@@ -3,7 +3,7 @@
 
 mod support;
 
-use etcd_operator_store::manifest::Origin;
+use etcd_operator_store::manifest::{Manifest, Origin};
 use etcd_operator_store::prune::prune;
 use etcd_operator_store::report::{Pruned, Reason};
 use etcd_operator_store::task::Retention;
@@ -24,11 +24,26 @@ fn keep_last(keep_last: u32) -> Retention {
 
 /// A backup that was taken so many hours ago.
 async fn put(store: &Memory, key: &str, hours_ago: i64, origin: Origin) {
+    put_with(store, key, hours_ago, origin, false).await;
+}
+
+async fn put_with(store: &Memory, key: &str, hours_ago: i64, origin: Origin, to_verify: bool) -> Manifest {
     let fingerprint = Fingerprint { size: 1, sha256: "00".into() };
     let sealed = Sealed { snapshot: fingerprint.clone(), object: fingerprint, compression: None, encryption: None };
     let manifest = manifest(origin, sealed, now() - SignedDuration::from_hours(hours_ago));
+    let manifest = Manifest { to_verify, ..manifest };
     store.write(key, "x").await;
     store.write(&format!("{key}.manifest.json"), serde_json::to_vec(&manifest).unwrap()).await;
+    manifest
+}
+
+/// One that is to be verified, and was if it is proven.
+async fn put_to_verify(store: &Memory, name: &str, hours_ago: i64, proven: bool) {
+    let key = format!("prod/{name}");
+    let manifest = put_with(store, &key, hours_ago, origin(name), true).await;
+    if proven {
+        store.destination(&format!("s3://backups/{key}")).write_proof(&manifest).await.unwrap();
+    }
 }
 
 async fn run(store: &Memory, retention: Option<&Retention>) -> Pruned {
@@ -169,4 +184,42 @@ async fn rules_that_make_no_sense_delete_nothing() {
     let failure = prune(&store.destination("s3://backups/prod/"), SCHEDULE, Some(&rules), now()).await.unwrap_err();
     assert_eq!(failure.reason, Reason::BadOrder);
     assert_eq!(store.names().await.len(), 4);
+}
+
+#[tokio::test]
+async fn the_newest_proven_one_stays_although_others_came_after_it() {
+    let store = Memory::default();
+    put_to_verify(&store, "earlier", 4, true).await;
+    put_to_verify(&store, "proven", 3, true).await;
+    put_to_verify(&store, "bad", 2, false).await;
+    put_to_verify(&store, "new", 1, false).await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 2, deleted: 2, ..Pruned::default() });
+    let proven = ["prod/proven", "prod/proven.manifest.json", "prod/proven.proof.json"];
+    let new = ["prod/new", "prod/new.manifest.json"];
+    assert_eq!(store.names().await, [&new[..], &proven].concat(), "proofs go with what they are about");
+    let to = store.destination("s3://backups/prod/new");
+    to.write_proof(&to.read_manifest().await.unwrap().unwrap()).await.unwrap();
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, deleted: 1, ..Pruned::default() });
+    assert_eq!(store.names().await, ["prod/new", "prod/new.manifest.json", "prod/new.proof.json"]);
+}
+
+#[tokio::test]
+async fn a_proof_is_about_one_backup_and_not_about_a_later_one_of_its_name() {
+    let store = Memory::default();
+    put_to_verify(&store, "a", 3, true).await;
+    let again = Origin { uid: "another".into(), ..origin("a") };
+    put_with(&store, "prod/a", 2, again, true).await;
+    put(&store, "prod/b", 1, origin("b")).await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, deleted: 1, ..Pruned::default() });
+    assert_eq!(store.names().await, ["prod/b", "prod/b.manifest.json"]);
+}
+
+#[tokio::test]
+async fn a_proof_that_is_there_is_not_written_again() {
+    let store = Memory::default();
+    put_to_verify(&store, "a", 3, true).await;
+    let to = store.destination("s3://backups/prod/a");
+    let before = store.read("prod/a.proof.json").await;
+    to.write_proof(&to.read_manifest().await.unwrap().unwrap()).await.unwrap();
+    assert_eq!(store.read("prod/a.proof.json").await, before);
 }

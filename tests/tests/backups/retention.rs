@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
-use e2e::stores::{Bucket, Store};
+use e2e::stores::{Bucket, Store, write_secret};
 use e2e::{Namespace, eventually, is, stays};
 use serde_json::{Value, json};
 
 use crate::small_cluster;
+
+/// A public key, and a private one that does not belong to it.
+const RECIPIENT: &str = "age1q62q64xjglukjwhkc4tutju3mylshkfvlkz9ktu96xd0fcqus93sarc9ha";
+const OTHER_IDENTITY: &str = "AGE-SECRET-KEY-1AMSM8AN9C97CLD5XKM8NZJY9M57N4ZQJ9VAXVFALFSSS7PDR53CSUZ3C8J";
 
 /// A schedule whose time does not come while a test runs.
 pub fn schedule_manifest(name: &str, destination: Value) -> Value {
@@ -53,7 +57,10 @@ fn lose_and_restore(namespace: &Namespace, restore: &str, source: Value) {
 
 /// A backup as a schedule makes it. Waits until it is taken.
 fn backup(namespace: &Namespace, name: &str, schedule: &str, bucket: &Bucket) -> Value {
-    let mut manifest = backup_manifest(name, "c", bucket.destination("shared/{{ .Name }}.db"));
+    of_schedule(namespace, schedule, backup_manifest(name, "c", bucket.destination("shared/{{ .Name }}.db"))).complete()
+}
+
+fn of_schedule<'a>(namespace: &'a Namespace, schedule: &str, mut manifest: Value) -> Order<'a> {
     let owner = namespace.get(&format!("etcdbackupschedule {schedule}"));
     manifest["metadata"]["labels"] = json!({"etcd.improbable.io/backup-schedule-name": schedule});
     manifest["metadata"]["ownerReferences"] = json!([{
@@ -63,7 +70,7 @@ fn backup(namespace: &Namespace, name: &str, schedule: &str, bucket: &Bucket) ->
         "uid": owner["metadata"]["uid"],
         "controller": true,
     }]);
-    Order::place(namespace, &manifest).complete()
+    Order::place(namespace, &manifest)
 }
 
 fn in_folder(names: &[&str]) -> Vec<String> {
@@ -162,4 +169,39 @@ fn backups_survive_a_restore_under_the_old_name_of_a_schedule_that_deletes_with_
     // Gone for good.
     namespace.kubectl("delete etcdcluster c --timeout=60s");
     eventually("the backups are deleted", Duration::from_secs(120), || is(bucket.objects().len(), 0));
+}
+
+#[test]
+fn newest_proven_backup_is_kept_although_unproven_ones_came_after_it() {
+    let namespace = Namespace::create("backups-proven");
+    let bucket = Bucket::create(Store::S3, "proven", &namespace);
+    let _etcd = small_cluster(&namespace);
+    schedule(&namespace, "s", &bucket, json!({"retention": {"keepLast": 1}}));
+    // Without the private key nothing can be proven.
+    let to_prove = |name: &str, can_be: bool| {
+        let mut manifest = backup_manifest(name, "c", bucket.destination("shared/{{ .Name }}.db"));
+        manifest["spec"]["verify"] = json!("Restore");
+        if !can_be {
+            let key = json!({"name": "wrong-identity", "key": "identity"});
+            manifest["spec"]["encryption"] = json!({"age": {"recipients": [RECIPIENT]}});
+            manifest["spec"]["decryption"] = json!({"age": {"identitySecretKeyRef": key}});
+        }
+        let status = of_schedule(&namespace, "s", manifest).complete();
+        assert_eq!(status["verified"], can_be, "{status}");
+    };
+    write_secret(&namespace, "wrong-identity", &json!({"identity": OTHER_IDENTITY}));
+
+    to_prove("s-1", true);
+    to_prove("s-2", true);
+    assert_holds(&bucket, &["s-1", "s-2"]);
+    // The EtcdBackups are not what it is known from.
+    namespace.kubectl("delete etcdbackup s-1 s-2");
+    to_prove("s-3", false);
+    assert_holds(&bucket, &["s-2", "s-3"]);
+    to_prove("s-4", false);
+    assert_holds(&bucket, &["s-2", "s-4"]);
+    to_prove("s-5", true);
+    assert_holds(&bucket, &["s-2", "s-5"]);
+    backup(&namespace, "s-6", "s", &bucket);
+    assert_holds(&bucket, &["s-5", "s-6"]);
 }

@@ -82,6 +82,9 @@ async fn what_was_backed_up_is_restored(version: &str) {
         run(&verify(&object, &restored.client_url)).done(),
         Done { manifest: Some(manifest.clone()), ..Done::default() }
     );
+    let names = ["nightly.db", "nightly.db.manifest.json", "nightly.db.proof.json"];
+    assert_eq!(names_in(object.parent().unwrap()), names, "it is written down that it was proven");
+    fs::remove_file(object.with_extension("db.proof.json")).unwrap();
 
     let hash = manifest.kv_hash.unwrap();
     let mut wrong = [manifest.clone(), manifest.clone(), manifest.clone(), manifest.clone()];
@@ -91,6 +94,7 @@ async fn what_was_backed_up_is_restored(version: &str) {
     wrong[3].kv_hash = Some(KvHash { compact_revision: 4, ..hash });
     let mut outcomes = Vec::new();
     for wrong in &wrong {
+        assert_eq!(names_in(object.parent().unwrap()), names[..2], "what is wrong has no proof");
         fs::write(manifest_file(&object), serde_json::to_vec(wrong).unwrap()).unwrap();
         outcomes.push(run(&verify(&object, &restored.client_url)));
     }

@@ -230,17 +230,15 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
         cluster: spec.cluster_name.as_ref().map(|name| format!("{namespace}/{name}")),
         schedule: identity,
     };
-    let is_to_verify = spec.verify == Verify::Restore;
     Ok(Order::Ready(Box::new(Backup {
         to,
         endpoints,
         compress: spec.compression == Compression::Zstd,
         recipients: spec.recipients().to_vec(),
-        hash_keys: is_to_verify,
+        hash_keys: spec.verify == Verify::Restore,
         origin,
         all_below: schedule.as_ref().and_then(|schedule| place_of_all(schedule).ok()),
-        retention: schedule
-            .and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone, is_to_verify))),
+        retention: schedule.and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone))),
     })))
 }
 
@@ -304,12 +302,10 @@ fn schedule_of(backup: &EtcdBackup, context: &Context) -> Option<EtcdBackupSched
     schedule.cloned()
 }
 
-fn retention_task(retention: &Retention, time_zone: &str, is_to_verify: bool) -> task::Retention {
+fn retention_task(retention: &Retention, time_zone: &str) -> task::Retention {
     let days = retention.days_of_month.clone().unwrap_or_default();
-    // As long as the new one is not proven, the one before it may be the last good one.
-    let at_least = if is_to_verify && retention.has_rules() { 2 } else { 0 };
     task::Retention {
-        keep_last: retention.keep_last.unwrap_or_default().max(at_least),
+        keep_last: retention.keep_last.unwrap_or_default(),
         keep_days: retention.keep_days.unwrap_or_default(),
         keep_weeks: retention.keep_weeks.unwrap_or_default(),
         keep_months: retention.keep_months.unwrap_or_default(),

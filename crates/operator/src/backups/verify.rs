@@ -1,4 +1,5 @@
-//! The Job that proves a backup: it is fetched, restored by etcdutl, and opened by etcd itself, who is then asked for what is in it.
+//! The Job that proves a backup: it is fetched, restored by etcdutl, and opened by etcd itself, who is then asked for what is in it. That
+//! it was as it should be is written beside the backup.
 
 use std::time::Duration;
 
@@ -43,20 +44,21 @@ pub fn errand(backup: &EtcdBackup, place: &Place, version: &str, image: Option<&
     // It runs beside the last container, and ends with it.
     etcd["restartPolicy"] = json!("Always");
     let mut volumes = vec![json!({"name": "scratch", "emptyDir": {}})];
-    volumes.extend(claim.map(|claim| places::claim_volume(&claim.claim_name, true)));
-    let with_mounts = |mut container: Value| {
+    volumes.extend(claim.map(|claim| places::claim_volume(&claim.claim_name, false)));
+    let with_mounts = |mut container: Value, read_only: bool| {
         let mut mounts = vec![json!({"name": "scratch", "mountPath": SCRATCH})];
-        mounts.extend(claim.map(|_| places::claim_mount(true)));
+        mounts.extend(claim.map(|_| places::claim_mount(read_only)));
         container["volumeMounts"] = json!(mounts);
         container
     };
     let parts = json!({
         "initContainers": [
-            with_mounts(ours("fetch", &fetch)),
-            with_mounts(of_etcd("restore", &image, etcdutl, settings)),
-            with_mounts(etcd),
+            with_mounts(ours("fetch", &fetch), true),
+            with_mounts(of_etcd("restore", &image, etcdutl, settings), true),
+            with_mounts(etcd, true),
         ],
-        "containers": [with_mounts(ours(errand::AGENT, &compare))],
+        // It writes the proof beside the backup.
+        "containers": [with_mounts(ours(errand::AGENT, &compare), false)],
         "volumes": volumes,
     });
     Errand {

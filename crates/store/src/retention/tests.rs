@@ -18,9 +18,67 @@ fn three_a_day(from: Date, to: Date, zone: &str) -> Vec<Timestamp> {
     times.collect()
 }
 
+/// Backups of which no proof was asked.
+fn plain(taken_at: &[Timestamp]) -> Vec<Stored> {
+    taken_at.iter().map(|&taken_at| Stored { taken_at, proof: Proof::NotAsked }).collect()
+}
+
 fn kept(rules: &Retention, taken_at: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
-    let may_go = what_may_go(rules, taken_at, now).unwrap();
-    taken_at.iter().enumerate().filter(|(index, _)| !may_go.contains(index)).map(|(_, time)| *time).collect()
+    kept_of_stored(rules, &plain(taken_at), now).into_iter().map(|it| it.taken_at).collect()
+}
+
+fn kept_of_stored(rules: &Retention, stored: &[Stored], now: Timestamp) -> Vec<Stored> {
+    let may_go = what_may_go(rules, stored, now).unwrap();
+    stored.iter().enumerate().filter(|(index, _)| !may_go.contains(index)).map(|(_, it)| *it).collect()
+}
+
+/// The days of the month that backups are kept of, of one a day whose proofs are these: `+` is given, `-` is missing and `.` was
+/// not asked for.
+fn days_kept(rules: &Retention, proofs: &str) -> Vec<i8> {
+    let proof_of = |letter: char| match letter {
+        '+' => Proof::Given,
+        '-' => Proof::Missing,
+        _ => Proof::NotAsked,
+    };
+    let first = at("2026-01-01T00:00:00Z");
+    let on_day = |day: usize| first + (24 * day as i64).hours();
+    let stored =
+        proofs.chars().enumerate().map(|(day, letter)| Stored { taken_at: on_day(day), proof: proof_of(letter) });
+    let kept = kept_of_stored(rules, &stored.collect::<Vec<_>>(), on_day(proofs.len() - 1));
+    kept.into_iter().map(|it| it.taken_at.to_zoned(TimeZone::UTC).day()).collect()
+}
+
+#[test]
+fn the_newest_proven_backup_is_never_deleted() {
+    let last = |keep_last| Retention { keep_last, ..Retention::default() };
+    // One that is proven, one that is bad, and one that nobody knows of yet.
+    assert_eq!(days_kept(&last(1), "+--"), [1, 3]);
+    assert_eq!(days_kept(&last(1), "++--"), [2, 4]);
+    assert_eq!(days_kept(&last(1), "+---------"), [1, 10]);
+    // Only some are proven: those that were never asked for a proof are no proof that the next is good.
+    assert_eq!(days_kept(&last(2), "+....."), [1, 5, 6]);
+    assert_eq!(days_kept(&last(2), "++...-"), [2, 4, 5, 6]);
+    let days = Retention { keep_days: 1, ..Retention::default() };
+    assert_eq!(days_kept(&days, "+.......-"), [1, 8, 9]);
+}
+
+#[test]
+fn a_backup_that_is_not_proven_takes_no_other_ones_place() {
+    let last = |keep_last| Retention { keep_last, ..Retention::default() };
+    assert_eq!(days_kept(&last(1), "..-"), [2, 3]);
+    assert_eq!(days_kept(&last(2), "+++-"), [2, 3, 4], "it is one of the last two, but two good ones are kept besides");
+    assert_eq!(days_kept(&last(2), "++--+"), [2, 4, 5]);
+    assert_eq!(days_kept(&last(3), "+++++"), [3, 4, 5], "if all are proven, there are as many as the rule says");
+    let weekly = Retention { keep_weekly: 1, ..Retention::default() };
+    // 5 January is a Monday.
+    assert_eq!(days_kept(&weekly, "++++-"), [4, 5]);
+}
+
+#[test]
+fn if_nothing_is_ever_proven_the_rules_hold_as_if_nobody_asked() {
+    let rules = Retention { keep_last: 2, ..Retention::default() };
+    assert_eq!(days_kept(&rules, "-----"), [4, 5]);
+    assert_eq!(days_kept(&rules, "....."), [4, 5]);
 }
 
 #[test]
@@ -117,7 +175,7 @@ fn a_clock_that_was_wrong_costs_no_backup() {
 #[test]
 fn of_several_with_the_same_time_only_as_many_are_kept_as_the_rule_says() {
     let backups = [at("2026-01-01T00:00:00Z"); 5];
-    let may_go = |rules| what_may_go(&rules, &backups, at("2026-01-02T00:00:00Z")).unwrap();
+    let may_go = |rules| what_may_go(&rules, &plain(&backups), at("2026-01-02T00:00:00Z")).unwrap();
     assert_eq!(may_go(Retention { keep_last: 2, ..Retention::default() }), [0, 1, 2]);
     assert_eq!(may_go(Retention { keep_daily: 3, ..Retention::default() }), [0, 1, 2, 3]);
 }
@@ -131,7 +189,7 @@ fn rules_that_say_nothing_keep_everything() {
 #[test]
 fn without_knowing_the_time_zone_nothing_goes() {
     let rules = Retention { keep_last: 1, time_zone: "Mars/Olympus".into(), ..Retention::default() };
-    let failure = what_may_go(&rules, &[at("2026-01-01T00:00:00Z")], at("2026-02-01T00:00:00Z")).unwrap_err();
+    let failure = what_may_go(&rules, &plain(&[at("2026-01-01T00:00:00Z")]), at("2026-02-01T00:00:00Z")).unwrap_err();
     assert_eq!(failure.reason, Reason::BadOrder);
     assert!(failure.message.contains("Mars/Olympus"), "{failure:?}");
 }
@@ -186,6 +244,24 @@ fn stays(rules: &Retention, all: &[Timestamp], index: usize, now: Timestamp) -> 
         || is_of_a_day()
 }
 
+/// The same with proofs: it stays if it would among all, or among those that can be relied on, or if it is proven and none that
+/// is newer is.
+fn stays_with_proofs(rules: &Retention, all: &[Stored], index: usize, now: Timestamp) -> bool {
+    let times = |some: &[usize]| some.iter().map(|&it| all[it].taken_at).collect::<Vec<_>>();
+    let is_among = |some: &[usize]| {
+        some.iter().position(|&it| it == index).is_some_and(|position| stays(rules, &times(some), position, now))
+    };
+    let of = |wanted: &dyn Fn(Proof) -> bool| (0..all.len()).filter(|&it| wanted(all[it].proof)).collect::<Vec<_>>();
+    let proven = of(&|proof| proof == Proof::Given);
+    let newest_proven =
+        proven.into_iter().filter(|&it| all[it].taken_at <= now).max_by_key(|&it| (all[it].taken_at, it));
+    is_among(&of(&|_| true)) || is_among(&of(&|proof| proof != Proof::Missing)) || newest_proven == Some(index)
+}
+
+fn any_proof() -> impl Strategy<Value = Proof> {
+    prop::sample::select(vec![Proof::NotAsked, Proof::Missing, Proof::Given])
+}
+
 prop_compose! {
     fn any_rules()(
         numbers in prop::array::uniform7(prop_oneof![2 => Just(0u32), 1 => 1u32..10]),
@@ -207,13 +283,18 @@ proptest! {
 
     /// Somebody who sees only some of the backups lets none of them go that would stay if all were seen.
     #[test]
-    fn what_is_not_seen_costs_nothing(rules in any_rules(), seen in prop::collection::vec(any::<bool>(), 120)) {
-        let all = three_a_day(date(2026, 9, 20), date(2026, 10, 29), &rules.time_zone);
-        let some: Vec<_> = all.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(time, _)| *time).collect();
-        let now = *all.last().unwrap();
-        let stay = kept(&rules, &all, now);
-        let stay_of_some = kept(&rules, &some, now);
-        prop_assert!(some.iter().filter(|time| stay.contains(time)).all(|time| stay_of_some.contains(time)));
+    fn what_is_not_seen_costs_nothing(
+        rules in any_rules(),
+        proofs in prop::collection::vec(any_proof(), 120),
+        seen in prop::collection::vec(any::<bool>(), 120),
+    ) {
+        let times = three_a_day(date(2026, 9, 20), date(2026, 10, 29), &rules.time_zone);
+        let now = *times.last().unwrap();
+        let all: Vec<_> = times.into_iter().zip(proofs).map(|(taken_at, proof)| Stored { taken_at, proof }).collect();
+        let some: Vec<_> = all.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(it, _)| *it).collect();
+        let stay = kept_of_stored(&rules, &all, now);
+        let stay_of_some = kept_of_stored(&rules, &some, now);
+        prop_assert!(some.iter().filter(|it| stay.contains(it)).all(|it| stay_of_some.contains(it)));
     }
 
     /// Three backups a day for more than sixty days, some of them late, missed, in disorder, or under a clock that went
@@ -223,28 +304,30 @@ proptest! {
         rules in any_rules(),
         first in prop::sample::select(vec![date(2026, 1, 20), date(2026, 3, 1), date(2026, 8, 31), date(2026, 10, 1), date(2026, 12, 1)]),
         faults in prop::collection::vec((0usize..190, -5000i64..5000), 0..40),
+        proofs in prop::collection::vec(any_proof(), 190),
     ) {
         let mut plan = three_a_day(first, first + 62.days(), &rules.time_zone);
         for (index, minutes) in &faults {
             let index = index % plan.len();
             plan[index] += minutes.minutes();
         }
-        let mut there: Vec<Timestamp> = Vec::new();
-        for (index, taken_at) in plan.iter().enumerate() {
-            there.push(*taken_at);
+        let mut there: Vec<Stored> = Vec::new();
+        for (index, (&taken_at, &proof)) in plan.iter().zip(&proofs).enumerate() {
+            there.push(Stored { taken_at, proof });
             if index % 3 < 2 {
                 continue;
             }
-            let now = *taken_at;
+            let now = taken_at;
             let may_go = what_may_go(&rules, &there, now).unwrap();
             if says_nothing(&rules) {
                 prop_assert!(may_go.is_empty());
                 continue;
             }
             for index in 0..there.len() {
-                prop_assert_eq!(!may_go.contains(&index), stays(&rules, &there, index, now), "{} of {:?} at {}", there[index], there, now);
+                let stays = stays_with_proofs(&rules, &there, index, now);
+                prop_assert_eq!(!may_go.contains(&index), stays, "{:?} of {:?} at {}", there[index], there, now);
             }
-            there = kept(&rules, &there, now);
+            there = kept_of_stored(&rules, &there, now);
             prop_assert!(!there.is_empty());
         }
     }

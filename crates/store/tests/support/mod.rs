@@ -191,5 +191,6 @@ pub fn manifest(origin: Origin, sealed: Sealed, taken_at: Timestamp) -> Manifest
         compression: sealed.compression,
         encryption: sealed.encryption,
         kv_hash: None,
+        to_verify: false,
     }
 }
