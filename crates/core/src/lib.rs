@@ -23,6 +23,7 @@ mod resize;
 pub mod rolling;
 pub mod schedule;
 pub mod status;
+pub mod upgrade_backup;
 mod versions;
 pub mod vigil;
 pub mod volumes;

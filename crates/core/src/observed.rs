@@ -170,6 +170,11 @@ pub enum BackupFirst {
     NotAsked,
     /// It is asked for, and nothing says where to.
     Nowhere,
+    /// The EtcdBackupSchedule of this name asks for it, but can't be understood.
+    InvalidSchedule {
+        name: String,
+        why: String,
+    },
     /// It has not been begun.
     ToTake,
     /// The EtcdBackup of this name is being taken.

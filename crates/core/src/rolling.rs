@@ -99,6 +99,13 @@ fn back_up_first(observed: &Observed) -> Plan {
                  EtcdBackup to try again, or set spec.upgrade.backupFirst to false to go on without one"
             ),
         ),
+        BackupFirst::InvalidSchedule { name, why } => Plan::waiting(
+            "BackupFailed",
+            format!(
+                "the version is not changed, because the EtcdBackupSchedule {name} that is to take a backup before it can't be \
+                 used: {why}; correct it, or set spec.upgrade.backupFirst to false to go on without a backup"
+            ),
+        ),
         BackupFirst::Nowhere => Plan::waiting(
             "BackupFailed",
             "spec.upgrade.backupFirst is true, but no EtcdBackupSchedule says where backups of this cluster go: create one, \

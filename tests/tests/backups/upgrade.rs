@@ -62,3 +62,37 @@ fn an_upgrade_waits_for_its_backup_and_does_not_begin_without_it() {
     let first = namespace.get("pod c-2")["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
     assert!(completed <= first, "it was taken by {completed}, before the first member changed at {first}");
 }
+
+#[test]
+fn an_upgrade_does_not_go_ahead_on_the_backup_of_an_earlier_cluster_of_its_name() {
+    let namespace = Namespace::create("backups-upgrade-again");
+    let bucket = Bucket::create(Store::S3, "upgrade-again", &namespace);
+    let mut schedule = schedule_manifest("s", bucket.destination("{{ .Name }}.db"));
+    schedule["spec"]["onUpgrade"] = json!(true);
+    schedule["spec"]["timeZone"] = json!("Mars");
+    namespace.apply(&schedule.to_string()).unwrap();
+    let etcd = cluster_of(&namespace, "3.6.16", 1);
+    etcd.wait_until_whole(1);
+    etcd.set_version("3.7.3");
+    eventually("the status says why the upgrade does not begin", Duration::from_secs(60), || {
+        etcd.says("Progressing", "False", "BackupFailed", &["Mars", "spec.upgrade.backupFirst"])
+    });
+    assert_eq!(backups_of(&namespace, "s"), Vec::<String>::new());
+    schedule["spec"]["timeZone"] = json!("UTC");
+    namespace.apply(&schedule.to_string()).unwrap();
+    etcd.wait_until_runs(1, "3.7.3");
+    let first = backups_of(&namespace, "s");
+    assert_eq!(first.len(), 1, "{first:?}");
+
+    namespace.kubectl("delete etcdcluster c --timeout=60s");
+    namespace.kubectl("delete pvc --selector etcd.improbable.io/cluster-name=c --timeout=60s");
+    let etcd = cluster_of(&namespace, "3.6.16", 1);
+    etcd.wait_until_whole(1);
+    etcd.set_version("3.7.3");
+    etcd.wait_until_runs(1, "3.7.3");
+    let both = backups_of(&namespace, "s");
+    assert_eq!(both.len(), 2, "{both:?}");
+    for backup in &both {
+        Order::found(&namespace, "EtcdBackup", backup).complete();
+    }
+}

@@ -13,4 +13,5 @@ mod simulation;
 mod status;
 mod status_of_the_unwell;
 pub mod support;
+mod upgrade_backup;
 mod versions;

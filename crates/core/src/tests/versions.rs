@@ -227,7 +227,10 @@ fn a_backup_comes_first_if_one_is_asked_for() {
     let running = plan(&with(BackupFirst::Running("b".into())));
     assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
     let failure = BackupFirst::Failed { name: "b".into(), message: "no such bucket".into() };
-    for (no_way, words) in [(failure, "no such bucket"), (BackupFirst::Nowhere, "EtcdBackupSchedule")] {
+    let invalid = BackupFirst::InvalidSchedule { name: "s".into(), why: "Mars is no time zone".into() };
+    let no_ways =
+        [(failure, "no such bucket"), (BackupFirst::Nowhere, "EtcdBackupSchedule"), (invalid, "Mars is no time zone")];
+    for (no_way, words) in no_ways {
         let Plan { steps, waiting } = plan(&with(no_way));
         let waiting = waiting.unwrap();
         assert_eq!((steps.len(), waiting.reason), (0, "BackupFailed"), "nothing moves without a backup");

@@ -1,7 +1,11 @@
 //! The backup that is taken before a cluster is upgraded to another minor version, where a schedule says that backups of it go.
+//! Which schedule that is and what an EtcdBackup means is decided in `etcd_operator_core::upgrade_backup`.
 
-use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
 use etcd_operator_core::observed::BackupFirst;
+use etcd_operator_core::upgrade_backup::{
+    CLUSTER_UID, Choice, backup_first, choose, meaning, name_of, without_schedule,
+};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use semver::Version;
@@ -33,46 +37,18 @@ fn is_asked_for(cluster: &EtcdCluster) -> bool {
     goes_up && is_born && backup_first(cluster) != Some(false)
 }
 
-fn backup_first(cluster: &EtcdCluster) -> Option<bool> {
-    cluster.spec.upgrade.as_ref().and_then(|upgrade| upgrade.backup_first)
-}
-
 async fn look_for_backup(client: &Client, cluster: &EtcdCluster) -> kube::Result<BackupFirst> {
-    let Some(schedule) = find_schedule(client, cluster).await? else {
-        let is_needed = backup_first(cluster) == Some(true);
-        return Ok(if is_needed { BackupFirst::Nowhere } else { BackupFirst::NotAsked });
-    };
-    let name = name_of(&schedule, cluster);
+    let schedules = list_schedules(client, cluster).await?;
+    let choice = choose(&schedules, cluster);
+    let Choice::Schedule(schedule) = choice else { return Ok(without_schedule(&choice, cluster)) };
     let backups: Api<EtcdBackup> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
-    let Some(backup) = backups.get_opt(&name).await? else { return Ok(BackupFirst::ToTake) };
-    let status = backup.status.unwrap_or_default();
-    Ok(match status.phase {
-        Some(BackupPhase::Completed) => BackupFirst::Taken,
-        Some(BackupPhase::Failed) => BackupFirst::Failed { name, message: status.message.unwrap_or_default() },
-        _ => BackupFirst::Running(name),
-    })
+    let found = backups.get_opt(&name_of(schedule, cluster)).await?;
+    Ok(meaning(found.as_ref(), schedule, cluster))
 }
 
-/// The schedule that says where backups of the cluster go: one that asks for a backup before upgrades, or any if the cluster
-/// itself asks for it.
-async fn find_schedule(client: &Client, cluster: &EtcdCluster) -> kube::Result<Option<EtcdBackupSchedule>> {
+async fn list_schedules(client: &Client, cluster: &EtcdCluster) -> kube::Result<Vec<EtcdBackupSchedule>> {
     let schedules: Api<EtcdBackupSchedule> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
-    let mut found = schedules.list(&ListParams::default()).await?.items;
-    found.retain(|schedule| is_of(schedule, cluster));
-    found.sort_by_key(|schedule| (!schedule.spec.on_upgrade, schedule.name_any()));
-    Ok(found.into_iter().next())
-}
-
-fn is_of(schedule: &EtcdBackupSchedule, cluster: &EtcdCluster) -> bool {
-    let spec = &schedule.spec;
-    let is_meant = spec.on_upgrade || backup_first(cluster) == Some(true);
-    is_meant && !spec.suspend && spec.backup_spec().cluster_name.as_deref() == Some(&cluster.name_any())
-}
-
-/// Each edit of the cluster has its own: an upgrade that is asked for again later has a later backup.
-fn name_of(schedule: &EtcdBackupSchedule, cluster: &EtcdCluster) -> String {
-    let schedule: String = schedule.name_any().chars().take(40).collect();
-    format!("{}-upgrade-{}", schedule.trim_end_matches(['-', '.']), cluster.metadata.generation.unwrap_or_default())
+    Ok(schedules.list(&ListParams::default()).await?.items)
 }
 
 impl Actor<'_> {
@@ -83,16 +59,18 @@ impl Actor<'_> {
             source: Box::new(error),
         };
         let (client, cluster) = (&self.context.client, self.cluster);
-        let Some(schedule) = find_schedule(client, cluster).await.map_err(failed)? else {
+        let schedules = list_schedules(client, cluster).await.map_err(failed)?;
+        let Choice::Schedule(schedule) = choose(&schedules, cluster) else {
             return Err(Error::OutOfDate("the schedule of backups is gone".to_owned()));
         };
-        let name = name_of(&schedule, cluster);
+        let name = name_of(schedule, cluster);
         let mut backup = EtcdBackup::new(&name, schedule.spec.backup_spec());
         backup.metadata.namespace = cluster.namespace();
         let metadata = schedule.spec.backup_metadata();
         backup.labels_mut().extend(metadata.labels);
         backup.labels_mut().insert(labels::BACKUP_SCHEDULE_NAME.to_owned(), schedule.name_any());
         backup.annotations_mut().extend(metadata.annotations);
+        backup.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster.uid().unwrap_or_default());
         let owner = owner::<EtcdBackupSchedule>(&schedule.name_any(), schedule.uid());
         backup.owner_references_mut().extend(serde_json::from_value(owner).ok());
         let backups: Api<EtcdBackup> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
