@@ -54,13 +54,6 @@ pub struct Retention {
     pub dry_run: bool,
 }
 
-impl Retention {
-    /// Whether there is any rule. Without one nothing is ever deleted.
-    pub fn has_rules(&self) -> bool {
-        Self { dry_run: false, ..self.clone() } != Self::default()
-    }
-}
-
 /// Some days of the month.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

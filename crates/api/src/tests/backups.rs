@@ -196,7 +196,7 @@ fn the_schedule_sample_is_read() {
     assert_eq!((spec.starting_deadline_seconds, spec.verify_every, spec.on_upgrade), (Some(600), Some(24), true));
     let retention = spec.retention.clone().unwrap();
     assert_eq!((retention.keep_days, retention.keep_daily, retention.keep_monthly), (Some(2), Some(14), Some(12)));
-    assert!(retention.has_rules() && !retention.dry_run);
+    assert!(!retention.dry_run);
     assert_eq!(spec.backup_metadata().labels["team"], "storage");
     let backup = spec.backup_spec();
     assert_eq!((backup.cluster_name.as_deref(), backup.compression), (Some("my-cluster"), Compression::Zstd));
@@ -215,13 +215,7 @@ fn a_template_of_backups_has_two_forms() {
 }
 
 #[test]
-fn retention_has_rules_or_not() {
-    let has_rules = |retention: Value| read::<Retention>(retention).has_rules();
-    assert!(!has_rules(json!({})) && !has_rules(json!({"dryRun": true})));
-    for rule in ["keepLast", "keepDays", "keepWeeks", "keepMonths", "keepDaily", "keepWeekly", "keepMonthly"] {
-        assert!(has_rules(json!({rule: 1})), "{rule}");
-    }
-    assert!(has_rules(json!({"daysOfMonth": {"days": [1, 15]}})));
+fn days_of_the_month_are_those_of_this_month_unless_more_are_asked_for() {
     assert_eq!(read::<Retention>(json!({"daysOfMonth": {"days": [1]}})).days_of_month.unwrap().months, 0);
 }
 
