@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::gate::REFUSED;
-use crate::observed::{Data, Identity, Member, Observed, Peer, Pod, Problem, ProblemKind};
+use crate::observed::{Data, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
 
 /// How long a member may be out of reach before its pod is restarted, if the user never wants it replaced: half of the
 /// time after which it would be.
@@ -11,7 +11,7 @@ const REPLACE_AFTER_DEFAULT: i64 = 300;
 /// How long a pod that was restarted has until it is restarted again, if nothing else can be done.
 const RESTART_AGAIN_AFTER: i64 = 3600;
 /// How long a pod may take to begin: a volume that was in use elsewhere is let go after six minutes.
-const NOT_BEGUN: i64 = 900;
+pub const NOT_BEGUN: i64 = 900;
 /// How long what the gate said is believed.
 const REFUSAL_HOLDS: i64 = 60;
 /// How long a defragmentation may take.
@@ -54,7 +54,7 @@ pub enum Treatment {
 
 /// What is wrong with a member of ours. `None` if it is well.
 pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<Ailment> {
-    if observed.is_corrupt(member) {
+    if observed.is_corrupt(member) && can_be_compared(observed) {
         return Some(Ailment::Corrupt);
     }
     if observed.is_healthy(member) {
@@ -67,6 +67,13 @@ pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<
         return Some(Ailment::DataLost(why));
     }
     Some(out_of_reach(observed, ordinal, member.id))
+}
+
+/// Whether a finding of corruption could be confirmed now. If not, what else is wrong with somebody comes first: a plan that can't
+/// be confirmed would keep everything else from being done.
+fn can_be_compared(observed: &Observed) -> bool {
+    let mut voters = observed.membership.iter().flat_map(Membership::voters);
+    voters.all(|voter| observed.is_healthy(voter))
 }
 
 /// Why a member that ran before can't have its data any more, if so.

@@ -1,6 +1,6 @@
 //! What is done about members that are not well: one at a time, and only what the others can bear.
 
-use crate::ailments::{Ailment, Treatment, ailment_of, members_told, restart_after, treatment_of};
+use crate::ailments::{Ailment, NOT_BEGUN, Treatment, ailment_of, members_told, restart_after, treatment_of};
 use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
 use crate::resize::remove_voter;
@@ -128,19 +128,14 @@ pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
 /// The cluster may serve already, and only the operator not reach it: who is well as its node finds is left alone, and so is
 /// who keeps its data in its pod.
 pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
-    if !observed.durable {
-        return None;
-    }
+    let hangs = |pod: &Pod| pod.began && observed.durable && !pod.ready;
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
+        let age = observed.now - pod.created;
+        // What has never begun waits for its volume or its image, and has nothing to lose.
+        let had_its_time = (hangs(pod) && age >= restart_after(observed)) || (!pod.began && age >= NOT_BEGUN);
         // To fetch and restore a backup takes as long as it takes.
-        could_run
-            && pod.began
-            && !pod.ready
-            && !pod.restoring
-            && !pod.deleting
-            && !observed.is_reached(**ordinal)
-            && observed.now - pod.created >= restart_after(observed)
+        could_run && had_its_time && !pod.restoring && !pod.deleting && !observed.is_reached(**ordinal)
     });
     restart(observed, (*silent?.0, "its member does not answer".to_owned()))
 }

@@ -14,6 +14,9 @@ const CLIENTS_STAY_AWAY: i64 = 120;
 /// For how long a member that came back keeps clients waiting for the handover of the leadership.
 const HANDOVER_WITHIN: i64 = 120;
 
+/// How long a pod that is missing is tried to be made before it is taken for refused.
+const REFUSED_AFTER: i64 = 60;
+
 /// Whether clients are sent elsewhere because a member is going to be restarted.
 pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
     let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
@@ -154,9 +157,10 @@ pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
     let staying = broken.filter_map(|voter| voter.ordinal).filter(|ordinal| *ordinal < observed.replicas);
     let broken = staying.into_iter().find(|ordinal| {
         let others = membership.voters().filter(|voter| voter.ordinal != Some(*ordinal) && is_fit(voter)).count();
-        is_misconceived(observed, *ordinal) && others >= quorum(membership.voters().count())
+        let keeps_its_data = observed.durable || has_no_data(observed, *ordinal);
+        is_misconceived(observed, *ordinal) && keeps_its_data && others >= quorum(membership.voters().count())
     });
-    let Some(ordinal) = broken.filter(|_| observed.durable) else { return Plan::default() };
+    let Some(ordinal) = broken else { return Plan::default() };
     // What is only waited for does not keep anything else from being done.
     Plan::steps(before_any_change(observed).or_else(|| Plan::steps(vec![replace(observed, ordinal)])).steps)
 }
@@ -179,10 +183,10 @@ pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
     let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
     let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && is_misconceived(observed, *it));
     // What is kept in a pod goes with it, unless there is nothing: it never got as far as a node, or there is no cluster yet.
-    let has_nothing = |ordinal: &u32| {
-        observed.cluster_id.is_none() || observed.pods.get(ordinal).is_some_and(|pod| pod.node.is_none())
+    let has_nothing = |ordinal: u32| {
+        observed.cluster_id.is_none() || observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_none())
     };
-    let idle: Vec<u32> = idle.filter(|ordinal| observed.durable || has_nothing(ordinal)).collect();
+    let idle: Vec<u32> = idle.filter(|ordinal| observed.durable || has_nothing(*ordinal)).collect();
     if idle.is_empty() {
         return Vec::new();
     }
@@ -200,19 +204,29 @@ fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
     let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
-    let may_try_another = has_no_place(observed, ordinal) && !observed.peers.iter().any(has_failed);
+    let may_try_another =
+        has_no_place(observed, ordinal) && observed.has_turn && !observed.peers.iter().any(has_failed);
     needs_a_new_pod(observed, ordinal)
         && !observed.pods.get(&ordinal).is_some_and(is_stuck)
         && (!peer.proven || may_try_another)
 }
 
-/// Whether no node takes a member's pod, or Kubernetes may refuse to make it. Without a quorum a pod that is missing says
-/// nothing: after a power cut they all are, and come back as they were.
+/// Whether no node takes a member's pod, or Kubernetes refuses to make it: it has been missing for long although it was tried.
+/// Without a quorum a pod that is missing says nothing: after a power cut they all are, and come back as they were.
 fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
     match observed.pods.get(&ordinal) {
         Some(pod) => pod.node.is_none(),
-        None => observed.membership.is_some(),
+        None => {
+            let since = observed.member(ordinal).and_then(|member| observed.seen_unwell_since.get(&member.id));
+            since.is_some_and(|since| observed.now - since >= REFUSED_AFTER)
+        }
     }
+}
+
+/// Whether a member has never run, so that nothing is lost with its pod.
+fn has_no_data(observed: &Observed, ordinal: u32) -> bool {
+    let is_placed = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some());
+    observed.member(ordinal).is_some_and(|member| !member.started) && !is_placed
 }
 
 fn is_stopping(observed: &Observed, member: &Member) -> bool {

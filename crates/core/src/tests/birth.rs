@@ -254,7 +254,13 @@ fn silent_founder_that_has_not_begun_is_not_restarted() {
     observed.now += 3600;
     observed.hang(1);
     observed.pods.get_mut(&1).unwrap().began = false;
+    observed.pods.get_mut(&1).unwrap().created = observed.now - 600;
     assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
+    observed.pods.get_mut(&1).unwrap().created = observed.now - 1000;
+    for durable in [true, false] {
+        observed.durable = durable;
+        assert!(restarts_anybody(&observed), "it may begin elsewhere, and has nothing to lose");
+    }
 }
 
 #[test]

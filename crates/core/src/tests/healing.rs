@@ -289,6 +289,26 @@ fn who_is_well_for_its_node_is_left_alone() {
 }
 
 #[test]
+fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_done() {
+    let mut no_pod = cluster_of(3);
+    no_pod.differing.insert(identity_of(1).member_id);
+    no_pod.fall_silent(1);
+    no_pod.pods.remove(&1);
+    assert!(matches!(steps_of(&no_pod)[..], [Step::CreatePod { ordinal: 1, .. }]), "{:?}", steps_of(&no_pod));
+
+    let mut hangs = cluster_of(3);
+    hangs.differing.insert(identity_of(1).member_id);
+    fall_silent_for(&mut hangs, 1, 200);
+    assert!(matches!(steps_of(&hangs)[..], [Step::RestartPod { ordinal: 1, .. }]), "{:?}", steps_of(&hangs));
+
+    let mut node_down = cluster_of(5);
+    node_down.differing.insert(identity_of(1).member_id);
+    fall_silent_for(&mut node_down, 4, 5000);
+    node_down.pods.get_mut(&4).unwrap().node = Some(Node { down_since: Some(NOW - 5000), fenced: false });
+    assert_eq!(steps_of(&node_down), removal(4, "its node is down"));
+}
+
+#[test]
 fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     let mut observed = cluster_of(3);
     fall_silent_for(&mut observed, 1, 400);

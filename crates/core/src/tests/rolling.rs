@@ -161,13 +161,38 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
     let mut observed = outdated(3, &[2]);
     observed.be_refused(2);
     observed.peers.get_mut(&2).unwrap().proven = true;
+    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 59);
+    assert_eq!(replaced(&observed), [0; 0], "it comes back as it was, if it was only evicted");
+    assert!(creates_pod(&observed, 2));
+    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 60);
     assert_eq!(replaced(&observed), [2], "a quota may be what keeps it from coming back as it was");
+    observed.has_turn = false;
+    assert_eq!(replaced(&observed), [0; 0], "a bad edit does not reach many clusters at once");
+    observed.has_turn = true;
     observed.outdated = [0, 1, 2].map(|ordinal| (ordinal, change(Way::Restart))).into();
     observed.pods.clear();
     observed.answers.clear();
     observed.lose_quorum();
     assert_eq!(replaced(&observed), [0; 0], "after a power cut everybody comes back as it was");
     assert!((0..3).all(|ordinal| creates_pod(&observed, ordinal)));
+}
+
+#[test]
+fn ephemeral_founder_that_never_ran_is_made_anew_beside_those_that_run() {
+    for is_refused in [true, false] {
+        let mut observed = Observed { durable: false, ..outdated(3, &[]) };
+        observed.claims.clear();
+        observed.be_refused(2);
+        observed.member_mut(2).started = false;
+        if !is_refused {
+            let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+            observed.pods.insert(2, Pod { problem, ..Pod::default() });
+        }
+        observed.outdated.insert(2, change(Way::Restart));
+        assert_eq!(replaced(&observed), [2]);
+        observed.member_mut(2).started = true;
+        assert_eq!(replaced(&observed), [0; 0], "what ran has lost its data, which is another matter");
+    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Comparisons(Mutex<HashMap<(String, String), Compared>>);
 struct Compared {
     at: Instant,
     differing: BTreeSet<u64>,
+    /// Whether the comparison could tell who differs.
+    is_conclusive: bool,
 }
 
 /// A cluster to be compared.
@@ -74,7 +76,11 @@ impl Comparisons {
     }
 
     /// The members that differ at this moment. Nobody, if that can't be told: nothing is destroyed for an old finding.
+    /// Nor is a comparison that could not tell repeated at once: it reads all that there is.
     pub async fn differing_now(&self, subject: &Subject<'_>) -> BTreeSet<u64> {
+        if self.all().get(&subject.key()).is_some_and(|last| !last.is_conclusive && last.at.elapsed() < SOON) {
+            return BTreeSet::new();
+        }
         let hashes = self.compare(subject).await;
         self.learn(subject, &hashes);
         who_differs(&hashes).unwrap_or_default()
@@ -96,7 +102,8 @@ impl Comparisons {
             let (namespace, cluster) = (subject.namespace, subject.cluster);
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
-        all.insert(subject.key(), Compared { at: Instant::now(), differing: differing.clone() });
+        let is_conclusive = who_differs(hashes).is_some();
+        all.insert(subject.key(), Compared { at: Instant::now(), differing: differing.clone(), is_conclusive });
         differing
     }
 
@@ -109,7 +116,7 @@ impl Comparisons {
             key.hash(&mut hasher);
             let ago = every.mul_f64((hasher.finish() % 1000) as f64 / 1000.0);
             let now = Instant::now();
-            Compared { at: now.checked_sub(ago).unwrap_or(now), differing: BTreeSet::new() }
+            Compared { at: now.checked_sub(ago).unwrap_or(now), differing: BTreeSet::new(), is_conclusive: true }
         });
         (compared.at.elapsed(), compared.differing.clone())
     }
@@ -144,7 +151,7 @@ mod tests {
     async fn a_comparison_of_nobody_does_not_erase_a_finding() {
         let nobody = Subject { namespace: "ns", cluster: "c", membership: None, voters: Vec::new() };
         let (comparisons, every) = (Comparisons::default(), Some(Duration::from_secs(60)));
-        let found = Compared { at: Instant::now(), differing: BTreeSet::from([2]) };
+        let found = Compared { at: Instant::now(), differing: BTreeSet::from([2]), is_conclusive: true };
         comparisons.all().insert(nobody.key(), found);
         assert_eq!(
             comparisons.differing_now(&nobody).await,

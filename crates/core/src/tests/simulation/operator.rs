@@ -1,6 +1,8 @@
 //! The operator at work: it looks through its caches, plans, and takes one step after another; anything may happen between
 //! two of them.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -23,6 +25,8 @@ pub struct Operator {
     pub mutant: Option<Mutant>,
     /// What it remembers of earlier looks, until it crashes.
     vigil: Vigil,
+    /// Whose data was found to differ, until a comparison says otherwise.
+    findings: BTreeSet<u64>,
     work: Option<Work>,
 }
 
@@ -39,7 +43,7 @@ struct Work {
 
 impl Operator {
     pub fn new(world: &World, mutant: Option<Mutant>) -> Self {
-        Operator { cache: world.api.clone(), mutant, vigil: Vigil::default(), work: None }
+        Operator { cache: world.api.clone(), mutant, vigil: Vigil::default(), findings: BTreeSet::new(), work: None }
     }
 
     pub fn is_working(&self) -> bool {
@@ -47,14 +51,16 @@ impl Operator {
     }
 
     pub fn crash(&mut self, world: &mut World) {
-        self.vigil = Vigil::default();
+        (self.vigil, self.findings) = (Vigil::default(), BTreeSet::new());
         if self.work.take().is_some() {
             world.note(|| "the operator crashes".to_owned());
         }
     }
 
     pub fn plan(&self, world: &World) -> Plan {
-        Mutant::plan(self.mutant, &self.look(world, &self.cache))
+        let mut observed = self.look(world, &self.cache);
+        observed.differing = world.differing().unwrap_or_else(|| self.findings.clone());
+        Mutant::plan(self.mutant, &observed)
     }
 
     /// What it observes through these objects, with what it remembers.
@@ -67,6 +73,11 @@ impl Operator {
     pub fn begin(&mut self, world: &mut World) -> Result<(), Broken> {
         let mut observed = world.observe(&self.cache);
         self.vigil.keep(&mut observed);
+        // A comparison that can't tell leaves what was found before, but of nobody who has left.
+        let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
+        self.findings.retain(is_member);
+        self.findings = world.differing().unwrap_or_else(|| self.findings.clone());
+        observed.differing = self.findings.clone();
         world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);
         let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();

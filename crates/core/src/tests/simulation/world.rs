@@ -295,7 +295,7 @@ impl World {
             seen_unwell_since: BTreeMap::new(),
             alarms: BTreeSet::new(),
             compacted: None,
-            differing: self.differing(),
+            differing: self.differing().unwrap_or_default(),
         }
     }
 
@@ -359,17 +359,19 @@ impl World {
         }
     }
 
-    /// The members whose data differs from that of a majority, as a comparison would show.
-    pub fn differing(&self) -> BTreeSet<u64> {
-        let is_hidden = |process: &Process| self.hidden.contains(&process.machine);
-        let Some(etcd) = self.quorum().filter(|_| !self.processes.iter().any(is_hidden)) else {
-            return BTreeSet::new();
-        };
+    /// The members whose data differs from that of a majority, as a comparison of all voters would show. None if they can't be
+    /// compared, or nobody could tell who is right.
+    pub fn differing(&self) -> Option<BTreeSet<u64>> {
+        let etcd = self.quorum()?;
+        let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
+        if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {
+            return None;
+        }
         let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
         let running = self.processes.iter().filter(|process| etcd.connects(self, process));
         let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
-        let right = etcd.voters().filter(|it| etcd.is_up(self, it) && !corrupt.contains(&it.id)).count();
-        if right >= quorum(etcd.voters().count()) { corrupt } else { BTreeSet::new() }
+        let right = etcd.voters().filter(|it| !corrupt.contains(&it.id)).count();
+        (right >= quorum(etcd.voters().count())).then_some(corrupt)
     }
 }
 
