@@ -73,8 +73,10 @@ fn differences(made: &Made, wanted: &Wanted) -> Vec<(String, Way)> {
     differs(old.etcd != new.etcd && old.etcd_flags() != new.etcd_flags(), "spec.etcd", Way::Restart);
     let restart = wanted.restart.is_some() && wanted.restart != made.restart;
     differs(restart, &format!("the annotation {RESTART}"), Way::Restart);
-    differs(made.is_short, "spec.podTemplate.resources (its node does not have them)", Way::Restart);
     let (old, new) = (old.pod_template(), new.pod_template().unwrap_or_default());
+    // What its node does not have is no matter any more if something else is asked for.
+    let is_short = made.is_short && way_to_resize(old.resources.as_ref(), new.resources.as_ref()).is_none();
+    differs(is_short, "spec.podTemplate.resources (its node does not have them)", Way::Restart);
     found.extend(differences_in_pod(&old, &new, made.refuses_resize));
     found
 }
@@ -232,6 +234,16 @@ mod tests {
         let made = Made { spec: &made, restart: None, image: None, refuses_resize: true, is_short: false };
         let change = change_of(&made, &Wanted { spec: &wanted, restart: None, image: "" }).unwrap();
         assert_eq!(change.way, Way::Restart);
+    }
+
+    #[test]
+    fn resources_that_a_node_does_not_have_are_taken_back_in_place() {
+        let short = |edit: &[(&str, &str)]| {
+            let made = Made { spec: &peer(), restart: None, image: None, refuses_resize: false, is_short: true };
+            change_of(&made, &Wanted { spec: &cluster(edit), restart: None, image: "" }).map(|change| change.way)
+        };
+        assert_eq!(short(&[]), Some(Way::Restart), "it may find a node that has them");
+        assert_eq!(short(&[("podTemplate.resources.requests.cpu", r#""50m""#)]), Some(Way::Resize));
     }
 
     /// What a user writes reaches this as the API server stores it.
