@@ -125,6 +125,8 @@ async fn proof_of(
     Ok(match may_be_there && below.is_proven(object, manifest).await? {
         true => Proof::Given,
         false if manifest.to_verify => Proof::Missing,
+        // Only what is to be verified gets a hash, and earlier versions said so nowhere else.
+        false if manifest.kv_hash.is_some() => Proof::Unrecorded,
         false => Proof::NotAsked,
     })
 }

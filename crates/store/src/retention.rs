@@ -5,10 +5,14 @@ use std::hash::Hash;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, Zoned};
+use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
 use crate::report::{Failure, Reason};
 use crate::task::Retention;
+
+/// For so long after it was taken a backup may be in the middle of being proven, and the pod that reads it must not lose it:
+/// the deadline of that Job for each of its tries. The Job has to end within one, which leaves the rest to the upload.
+pub const PROOF_TAKES_AT_MOST: SignedDuration = SignedDuration::from_hours(2);
 
 /// What is known of a stored backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Stored {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     NotAsked,
+    /// It was to be, for an operator that did not write down yet how that went: it may be the only one that is proven.
+    Unrecorded,
     /// It was to be, but either it has not been yet, or it turned out not to be whole.
     Missing,
     Given,
@@ -28,10 +34,10 @@ pub enum Proof {
 
 /// The backups that no rule keeps, as indices into them, oldest first.
 ///
-/// The newest is always kept, and so is the newest that is proven. One whose proof is missing takes no other one's place: each
-/// rule keeps what it would keep if all such were not there, besides what it keeps of all. What was taken later than now is
-/// kept, too, and counts for no rule: a clock is wrong, and nothing is lost for that. Rules that say nothing at all keep
-/// everything.
+/// The newest is always kept, and so is the newest that is proven. One that was to be and is not known to be takes no other
+/// one's place: each rule keeps what it would keep if all such were not there, besides what it keeps of all. What may be in the
+/// middle of being proven stays until that is over. What was taken later than now is kept, too, and counts for no rule: a clock
+/// is wrong, and nothing is lost for that. Rules that say nothing at all keep everything.
 pub fn what_may_go(rules: &Retention, stored: &[Stored], now: Timestamp) -> Result<Vec<usize>, Failure> {
     let zone = time_zone(&rules.time_zone)?;
     if says_nothing(rules) {
@@ -39,16 +45,30 @@ pub fn what_may_go(rules: &Retention, stored: &[Stored], now: Timestamp) -> Resu
     }
     let mut newest_first: Vec<usize> = (0..stored.len()).filter(|&index| stored[index].taken_at <= now).collect();
     newest_first.sort_by_key(|&index| std::cmp::Reverse((stored[index].taken_at, index)));
-    let is_reliable = |index: &usize| stored[*index].proof != Proof::Missing;
+    let is_reliable = |index: &usize| matches!(stored[*index].proof, Proof::NotAsked | Proof::Given);
     let reliable: Vec<usize> = newest_first.iter().copied().filter(is_reliable).collect();
+    let being_proven = newest_first.iter().copied().filter(|&index| may_be_being_proven(&stored[index], now));
     let now = now.to_zoned(zone);
     let mut kept = kept_of(rules, stored, &newest_first, &now);
     kept.extend(kept_of(rules, stored, &reliable, &now));
-    kept.extend(newest_first.iter().find(|&&index| stored[index].proof == Proof::Given));
+    kept.extend(newest_proven(stored, &newest_first));
+    kept.extend(being_proven);
 
     let mut may_go: Vec<usize> = newest_first.into_iter().filter(|index| !kept.contains(index)).collect();
     may_go.reverse();
     Ok(may_go)
+}
+
+/// The newest that is proven, and those after it that may be as well.
+fn newest_proven(stored: &[Stored], newest_first: &[usize]) -> Vec<usize> {
+    let newest = newest_first.iter().position(|&index| stored[index].proof == Proof::Given);
+    let none_is_newer = newest_first.iter().take(newest.map_or(usize::MAX, |position| position + 1));
+    let may_be = |index: &usize| matches!(stored[*index].proof, Proof::Given | Proof::Unrecorded);
+    none_is_newer.copied().filter(may_be).collect()
+}
+
+fn may_be_being_proven(backup: &Stored, now: Timestamp) -> bool {
+    backup.proof == Proof::Missing && now.duration_since(backup.taken_at) < PROOF_TAKES_AT_MOST
 }
 
 /// What the rules keep of some backups, the newest of which is first.

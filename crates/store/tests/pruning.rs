@@ -3,7 +3,7 @@
 
 mod support;
 
-use etcd_operator_store::manifest::{Manifest, Origin};
+use etcd_operator_store::manifest::{KvHash, Manifest, Origin};
 use etcd_operator_store::prune::prune;
 use etcd_operator_store::report::{Pruned, Reason};
 use etcd_operator_store::task::Retention;
@@ -189,9 +189,9 @@ async fn rules_that_make_no_sense_delete_nothing() {
 #[tokio::test]
 async fn the_newest_proven_one_stays_although_others_came_after_it() {
     let store = Memory::default();
-    put_to_verify(&store, "earlier", 4, true).await;
-    put_to_verify(&store, "proven", 3, true).await;
-    put_to_verify(&store, "bad", 2, false).await;
+    put_to_verify(&store, "earlier", 5, true).await;
+    put_to_verify(&store, "proven", 4, true).await;
+    put_to_verify(&store, "bad", 3, false).await;
     put_to_verify(&store, "new", 1, false).await;
     assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 2, deleted: 2, ..Pruned::default() });
     let proven = ["prod/proven", "prod/proven.manifest.json", "prod/proven.proof.json"];
@@ -212,6 +212,21 @@ async fn a_proof_is_about_one_backup_and_not_about_a_later_one_of_its_name() {
     put(&store, "prod/b", 1, origin("b")).await;
     assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, deleted: 1, ..Pruned::default() });
     assert_eq!(store.names().await, ["prod/b", "prod/b.manifest.json"]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_version_may_have_proven_stays_until_another_one_is() {
+    let store = Memory::default();
+    for (name, hours_ago) in [("good", 30), ("bad", 20)] {
+        let key = format!("prod/{name}");
+        let manifest = put_with(&store, &key, hours_ago, origin(name), false).await;
+        let manifest = Manifest { kv_hash: Some(KvHash { hash: 1, compact_revision: 0 }), ..manifest };
+        store.write(&format!("{key}.manifest.json"), serde_json::to_vec(&manifest).unwrap()).await;
+    }
+    put_to_verify(&store, "new", 10, false).await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 3, ..Pruned::default() });
+    put_to_verify(&store, "newest", 1, true).await;
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, deleted: 3, ..Pruned::default() });
 }
 
 #[tokio::test]

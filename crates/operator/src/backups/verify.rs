@@ -81,3 +81,16 @@ fn of_etcd(name: &str, image: &str, command: Value, settings: &Settings) -> Valu
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use etcd_operator_store::retention::PROOF_TAKES_AT_MOST;
+
+    use super::*;
+
+    #[test]
+    fn retention_leaves_a_backup_as_long_as_its_proof_may_take() {
+        let tries = u32::try_from(RETRIES + 1).unwrap();
+        assert!(DEADLINE * tries <= PROOF_TAKES_AT_MOST.unsigned_abs());
+    }
+}

@@ -32,12 +32,13 @@ fn kept_of_stored(rules: &Retention, stored: &[Stored], now: Timestamp) -> Vec<S
     stored.iter().enumerate().filter(|(index, _)| !may_go.contains(index)).map(|(_, it)| *it).collect()
 }
 
-/// The days of the month that backups are kept of, of one a day whose proofs are these: `+` is given, `-` is missing and `.` was
-/// not asked for.
+/// The days of the month that backups are kept of, of one a day whose proofs are these: `+` is given, `-` is missing, `?` was
+/// not written down and `.` was not asked for.
 fn days_kept(rules: &Retention, proofs: &str) -> Vec<i8> {
     let proof_of = |letter: char| match letter {
         '+' => Proof::Given,
         '-' => Proof::Missing,
+        '?' => Proof::Unrecorded,
         _ => Proof::NotAsked,
     };
     let first = at("2026-01-01T00:00:00Z");
@@ -79,6 +80,38 @@ fn if_nothing_is_ever_proven_the_rules_hold_as_if_nobody_asked() {
     let rules = Retention { keep_last: 2, ..Retention::default() };
     assert_eq!(days_kept(&rules, "-----"), [4, 5]);
     assert_eq!(days_kept(&rules, "....."), [4, 5]);
+}
+
+#[test]
+fn what_may_have_been_proven_by_an_earlier_operator_stays_until_another_one_is() {
+    let last = |keep_last| Retention { keep_last, ..Retention::default() };
+    assert_eq!(days_kept(&last(1), "??-"), [1, 2, 3]);
+    assert_eq!(days_kept(&last(1), "??."), [1, 2, 3]);
+    assert_eq!(days_kept(&last(1), "+?-"), [1, 2, 3], "nobody knows whether the second is good");
+    assert_eq!(days_kept(&last(1), "??+"), [3]);
+    assert_eq!(days_kept(&last(1), "?+?-"), [2, 3, 4]);
+    assert_eq!(days_kept(&last(1), ".?"), [1, 2], "it takes no other one's place");
+    assert_eq!(days_kept(&last(2), "???+"), [3, 4], "then it goes as the rules say");
+}
+
+#[test]
+fn what_may_be_in_the_middle_of_being_proven_stays() {
+    let rules = Retention { keep_last: 1, ..Retention::default() };
+    let now = at("2026-01-02T00:00:00Z");
+    let minutes_kept = |backups: &[(i64, Proof)]| {
+        let stored = backups.iter().map(|&(ago, proof)| Stored { taken_at: now - ago.minutes(), proof });
+        let kept = kept_of_stored(&rules, &stored.collect::<Vec<_>>(), now);
+        kept.into_iter().map(|it| now.duration_since(it.taken_at).as_mins()).collect::<Vec<_>>()
+    };
+    let (missing, given, plain) = (Proof::Missing, Proof::Given, Proof::NotAsked);
+    assert_eq!(minutes_kept(&[(5, missing), (0, missing)]), [5, 0]);
+    assert_eq!(minutes_kept(&[(300, missing), (0, missing)]), [0]);
+    assert_eq!(minutes_kept(&[(900, given), (600, given), (300, missing), (0, missing)]), [600, 0]);
+    // One before an upgrade, of which no proof is asked.
+    assert_eq!(minutes_kept(&[(60, given), (5, missing), (0, plain)]), [60, 5, 0]);
+    // Proofs take longer than it is to the next backup, and the second is through first.
+    assert_eq!(minutes_kept(&[(40, missing), (30, given), (20, missing), (0, missing)]), [40, 30, 20, 0]);
+    assert_eq!(minutes_kept(&[(120, missing), (119, missing), (0, given)]), [119, 0]);
 }
 
 #[test]
@@ -244,22 +277,27 @@ fn stays(rules: &Retention, all: &[Timestamp], index: usize, now: Timestamp) -> 
         || is_of_a_day()
 }
 
-/// The same with proofs: it stays if it would among all, or among those that can be relied on, or if it is proven and none that
-/// is newer is.
+/// The same with proofs: it stays if it would among all, or among those that can be relied on, or if it is or may be proven and none
+/// that is newer is, or if it may still be proven.
 fn stays_with_proofs(rules: &Retention, all: &[Stored], index: usize, now: Timestamp) -> bool {
     let times = |some: &[usize]| some.iter().map(|&it| all[it].taken_at).collect::<Vec<_>>();
     let is_among = |some: &[usize]| {
         some.iter().position(|&it| it == index).is_some_and(|position| stays(rules, &times(some), position, now))
     };
     let of = |wanted: &dyn Fn(Proof) -> bool| (0..all.len()).filter(|&it| wanted(all[it].proof)).collect::<Vec<_>>();
-    let proven = of(&|proof| proof == Proof::Given);
-    let newest_proven =
-        proven.into_iter().filter(|&it| all[it].taken_at <= now).max_by_key(|&it| (all[it].taken_at, it));
-    is_among(&of(&|_| true)) || is_among(&of(&|proof| proof != Proof::Missing)) || newest_proven == Some(index)
+    let is_newer = |it: usize| (all[it].taken_at, it) > (all[index].taken_at, index) && all[it].taken_at <= now;
+    let none_newer_is_proven = !of(&|proof| proof == Proof::Given).into_iter().any(is_newer);
+    is_among(&of(&|_| true))
+        || is_among(&of(&|proof| proof != Proof::Missing && proof != Proof::Unrecorded))
+        || match all[index].proof {
+            Proof::Given | Proof::Unrecorded => none_newer_is_proven,
+            Proof::Missing => all[index].taken_at + 2.hours() > now,
+            Proof::NotAsked => false,
+        }
 }
 
 fn any_proof() -> impl Strategy<Value = Proof> {
-    prop::sample::select(vec![Proof::NotAsked, Proof::Missing, Proof::Given])
+    prop::sample::select(vec![Proof::NotAsked, Proof::Unrecorded, Proof::Missing, Proof::Given])
 }
 
 prop_compose! {
