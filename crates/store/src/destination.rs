@@ -142,9 +142,14 @@ impl Destination {
 
     /// Whether the proof of just this backup lies beside it. What is no proof proves nothing.
     pub(crate) async fn is_proven(&self, object: &Path, manifest: &Manifest) -> Result<bool, Failure> {
-        let text = self.read_text(&self.beside(object, proof::SUFFIX)?).await?;
-        let proof: Option<Proof> = text.and_then(|text| serde_json::from_slice(&text).ok());
+        let proof = self.read_proof(&self.beside(object, proof::SUFFIX)?).await?;
         Ok(proof.is_some_and(|proof| proof.origin.is_same_backup(&manifest.origin)))
+    }
+
+    /// `None` also for what is no proof.
+    pub(crate) async fn read_proof(&self, key: &Path) -> Result<Option<Proof>, Failure> {
+        let text = self.read_text(key).await?;
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 
     /// The name of the object, if it is one and not just the beginning of several.

@@ -61,6 +61,7 @@ pub async fn prune(
     for object in &orphans {
         problems.extend(delete(below, object).await.err().map(|failure| failure.message));
     }
+    remove_proofs_of_nothing(below, schedule, &names, &mut problems).await;
     let begun_before = if retention.is_some() { now - ABANDONED_AFTER } else { Timestamp::MAX };
     remove_abandoned(below, schedule, &names, begun_before, &mut problems).await;
     Ok(Pruned { kept, deleted, problem: in_words(&problems), ..Pruned::default() })
@@ -138,6 +139,38 @@ async fn delete(below: &Destination, object: &Path) -> Result<(), Failure> {
     below.delete(object).await?;
     below.delete(&below.beside(object, proof::SUFFIX)?).await?;
     below.delete(&below.beside(object, manifest::SUFFIX)?).await
+}
+
+/// Removes what pods have written that were still proving a backup of this schedule when it was deleted.
+async fn remove_proofs_of_nothing(
+    below: &Destination,
+    schedule: &str,
+    names: &HashSet<Path>,
+    problems: &mut Vec<String>,
+) {
+    for object in names.iter().filter_map(|name| without_suffix(name, proof::SUFFIX)) {
+        let removed = remove_proof_if_of_nothing(below, schedule, &object, names).await;
+        problems.extend(removed.err().map(|failure| failure.message));
+    }
+}
+
+async fn remove_proof_if_of_nothing(
+    below: &Destination,
+    schedule: &str,
+    object: &Path,
+    names: &HashSet<Path>,
+) -> Result<(), Failure> {
+    let (key, manifest) = (below.beside(object, proof::SUFFIX)?, below.beside(object, manifest::SUFFIX)?);
+    if names.contains(object) || names.contains(&manifest) {
+        return Ok(());
+    }
+    let proof = below.read_proof(&key).await?;
+    let is_ours = proof.is_some_and(|proof| proof.origin.schedule.as_deref() == Some(schedule));
+    // A list may lack what is there.
+    if is_ours && below.size_of(object).await?.is_none() && below.size_of(&manifest).await?.is_none() {
+        below.delete(&key).await?;
+    }
+    Ok(())
 }
 
 /// Removes what pods of this schedule have begun and will never finish. The marker goes last, because it is what is found.

@@ -230,6 +230,30 @@ async fn what_an_earlier_version_may_have_proven_stays_until_another_one_is() {
 }
 
 #[tokio::test]
+async fn a_proof_of_what_is_gone_goes_if_it_is_ours() {
+    let store = Memory::default();
+    put(&store, "prod/kept", 1, origin("kept")).await;
+    put_to_verify(&store, "deleted", 3, true).await;
+    let theirs = Origin { schedule: Some("other/nightly".into()), ..origin("theirs") };
+    let manifest = put_with(&store, "prod/theirs", 3, theirs, true).await;
+    store.destination("s3://backups/prod/theirs").write_proof(&manifest).await.unwrap();
+    for key in ["prod/deleted", "prod/theirs"] {
+        store.delete(key).await;
+        store.delete(&format!("{key}.manifest.json")).await;
+    }
+    store.write("prod/other.proof.json", "{}").await;
+    // Without its manifest nobody knows what it is, so all of it stays.
+    put_to_verify(&store, "unknown", 3, true).await;
+    store.delete("prod/unknown.manifest.json").await;
+    let before = store.names().await;
+    run(&store, Some(&Retention { dry_run: true, ..keep_last(1) })).await;
+    assert_eq!(store.names().await, before);
+    assert_eq!(run(&store, Some(&keep_last(1))).await, Pruned { kept: 1, ..Pruned::default() });
+    let without_it = before.into_iter().filter(|name| name != "prod/deleted.proof.json");
+    assert_eq!(store.names().await, without_it.collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn a_proof_that_is_there_is_not_written_again() {
     let store = Memory::default();
     put_to_verify(&store, "a", 3, true).await;
