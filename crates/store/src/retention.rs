@@ -40,7 +40,7 @@ pub enum Proof {
 /// is wrong, and nothing is lost for that. Rules that say nothing at all keep everything.
 pub fn what_may_go(rules: &Retention, stored: &[Stored], now: Timestamp) -> Result<Vec<usize>, Failure> {
     let zone = time_zone(&rules.time_zone)?;
-    if says_nothing(rules) {
+    if rules.says_nothing() {
         return Ok(Vec::new());
     }
     let mut newest_first: Vec<usize> = (0..stored.len()).filter(|&index| stored[index].taken_at <= now).collect();
@@ -88,15 +88,9 @@ fn time_zone(name: &str) -> Result<TimeZone, Failure> {
     })
 }
 
-fn says_nothing(rules: &Retention) -> bool {
-    let numbers = [rules.keep_last, rules.keep_days, rules.keep_weeks, rules.keep_months];
-    let newest_of = [rules.keep_daily, rules.keep_weekly, rules.keep_monthly];
-    numbers.iter().chain(&newest_of).all(|&number| number == 0) && rules.days_of_month.is_empty()
-}
-
 /// The backups that are kept, by their position. They are sorted, the newest first.
 fn kept_by_rules(rules: &Retention, backups: &[Zoned], now: &Zoned) -> HashSet<usize> {
-    let mut kept: HashSet<usize> = (0..count(rules.keep_last).max(1)).take(backups.len()).collect();
+    let mut kept: HashSet<usize> = (0..count(rules.newest()).max(1)).take(backups.len()).collect();
     let ages = [
         (rules.keep_days, Span::new().try_days(rules.keep_days)),
         (rules.keep_weeks, Span::new().try_weeks(rules.keep_weeks)),

@@ -106,7 +106,11 @@ pub struct Prune {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Retention {
+    /// What agents go by that know nothing of proofs.
     pub keep_last: u32,
+    /// What the others go by, if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_last_with_proofs: Option<u32>,
     pub keep_days: u32,
     pub keep_weeks: u32,
     pub keep_months: u32,
@@ -119,4 +123,18 @@ pub struct Retention {
     /// Where a day begins and ends: an IANA time zone.
     pub time_zone: String,
     pub dry_run: bool,
+}
+
+impl Retention {
+    /// How many of the newest are kept.
+    pub fn newest(&self) -> u32 {
+        self.keep_last_with_proofs.unwrap_or(self.keep_last)
+    }
+
+    /// Whether there is no rule. Then nothing is ever deleted.
+    pub fn says_nothing(&self) -> bool {
+        let numbers = [self.newest(), self.keep_days, self.keep_weeks, self.keep_months];
+        let newest_of = [self.keep_daily, self.keep_weekly, self.keep_monthly];
+        numbers.iter().chain(&newest_of).all(|&number| number == 0) && self.days_of_month.is_empty()
+    }
 }

@@ -230,15 +230,17 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
         cluster: spec.cluster_name.as_ref().map(|name| format!("{namespace}/{name}")),
         schedule: identity,
     };
+    let is_to_verify = spec.verify == Verify::Restore;
     Ok(Order::Ready(Box::new(Backup {
         to,
         endpoints,
         compress: spec.compression == Compression::Zstd,
         recipients: spec.recipients().to_vec(),
-        hash_keys: spec.verify == Verify::Restore,
+        hash_keys: is_to_verify,
         origin,
         all_below: schedule.as_ref().and_then(|schedule| place_of_all(schedule).ok()),
-        retention: schedule.and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone))),
+        retention: schedule
+            .and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone, is_to_verify))),
     })))
 }
 
@@ -302,10 +304,11 @@ fn schedule_of(backup: &EtcdBackup, context: &Context) -> Option<EtcdBackupSched
     schedule.cloned()
 }
 
-fn retention_task(retention: &Retention, time_zone: &str) -> task::Retention {
+fn retention_task(retention: &Retention, time_zone: &str, is_to_verify: bool) -> task::Retention {
     let days = retention.days_of_month.clone().unwrap_or_default();
-    task::Retention {
+    let rules = task::Retention {
         keep_last: retention.keep_last.unwrap_or_default(),
+        keep_last_with_proofs: None,
         keep_days: retention.keep_days.unwrap_or_default(),
         keep_weeks: retention.keep_weeks.unwrap_or_default(),
         keep_months: retention.keep_months.unwrap_or_default(),
@@ -316,7 +319,15 @@ fn retention_task(retention: &Retention, time_zone: &str) -> task::Retention {
         months: days.months,
         time_zone: time_zone.to_owned(),
         dry_run: retention.dry_run,
-    }
+    };
+    if is_to_verify && !rules.says_nothing() { with_one_before_the_unproven(rules) } else { rules }
+}
+
+/// The agent may be of an earlier version than the operator, and know nothing of proofs. It must keep the backup before one that
+/// is not proven yet: that may be the last good one.
+fn with_one_before_the_unproven(rules: task::Retention) -> task::Retention {
+    let keep_last = rules.keep_last;
+    task::Retention { keep_last: keep_last.max(2), keep_last_with_proofs: Some(keep_last), ..rules }
 }
 
 fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
@@ -362,5 +373,24 @@ async fn tell(backup: &EtcdBackup, status: &EtcdBackupStatus, context: &Context)
             context.events.done(backup, "BackupSucceeded", &name, note).await;
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_know_nothing_of_proofs_keep_the_backup_before_an_unproven_one() {
+        let sent = |retention: serde_json::Value, is_to_verify: bool| {
+            let retention: Retention = serde_json::from_value(retention).unwrap();
+            let task = json!(retention_task(&retention, "UTC", is_to_verify));
+            (task["keepLast"].clone(), task.get("keepLastWithProofs").cloned())
+        };
+        assert_eq!(sent(json!({"keepLast": 1}), true), (json!(2), Some(json!(1))));
+        assert_eq!(sent(json!({"keepDays": 7}), true), (json!(2), Some(json!(0))));
+        assert_eq!(sent(json!({"keepLast": 5}), true), (json!(5), Some(json!(5))));
+        assert_eq!(sent(json!({"keepLast": 1}), false), (json!(1), None));
+        assert_eq!(sent(json!({"dryRun": true}), true), (json!(0), None), "without rules nothing may go");
     }
 }

@@ -228,6 +228,14 @@ fn without_knowing_the_time_zone_nothing_goes() {
 }
 
 #[test]
+fn what_is_meant_for_agents_that_know_nothing_of_proofs_counts_only_for_them() {
+    let read = |task: &str| serde_json::from_str::<Retention>(task).unwrap();
+    assert_eq!(days_kept(&read(r#"{"keepLast": 2, "keepLastWithProofs": 1}"#), "+++"), [3]);
+    assert_eq!(days_kept(&read(r#"{"keepLast": 2, "keepLastWithProofs": 0, "keepDays": 1}"#), "++++"), [3, 4]);
+    assert_eq!(days_kept(&read(r#"{"keepLast": 2}"#), "+++"), [2, 3], "the operator is of an earlier version");
+}
+
+#[test]
 fn rules_for_ever_keep_everything() {
     let backups = three_a_day(date(2026, 1, 1), date(2026, 1, 3), "UTC");
     for rules in [
@@ -311,7 +319,7 @@ prop_compose! {
         let time_zone = zone.to_owned();
         Retention {
             keep_last, keep_days, keep_weeks, keep_months, keep_daily, keep_weekly, keep_monthly, days_of_month, months,
-            time_zone, dry_run: false,
+            time_zone, ..Retention::default()
         }
     }
 }
@@ -357,7 +365,7 @@ proptest! {
             }
             let now = taken_at;
             let may_go = what_may_go(&rules, &there, now).unwrap();
-            if says_nothing(&rules) {
+            if rules.says_nothing() {
                 prop_assert!(may_go.is_empty());
                 continue;
             }
