@@ -26,13 +26,15 @@ pub struct Look<'a> {
     pub now: Timestamp,
 }
 
-/// How far the deletion of the stored backups of a cluster that is gone has come.
+/// How far the deletion of the stored backups of a cluster that is gone has come. It is impossible to begin one if nobody can tell
+/// where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
     NotBegun,
     Runs { trouble: Option<String> },
     Done { deleted: u32 },
     Failed { reason: String, message: String },
+    Impossible { message: String },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -211,7 +213,7 @@ fn backups_to_delete(look: &Look, verdict: &Verdict) -> Option<String> {
 }
 
 /// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may have a pod
-/// that still waits to be started.
+/// that still waits to be started; one that is impossible has none.
 pub(super) fn deletes_wrongly(look: &Look, verdict: &Verdict) -> bool {
     let may_delete = matches!(look.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
     may_delete && !matches!(verdict, Verdict::Deleted { .. })

@@ -123,6 +123,7 @@ fn backups_deleted(look: &Look, verdict: &Verdict) -> Option<Statement> {
             Statement::yes(BACKUPS_DELETED, "Deleted", message)
         }
         (Deletion::Failed { reason, message }, _) => no(reason, format!("{message}; it is tried again in a while")),
+        (Deletion::Impossible { message }, _) => no("BadOrder", format!("{message}; it is tried again in a while")),
         (Deletion::Runs { trouble: Some(trouble) }, _) => no("Deleting", trouble.clone()),
         (Deletion::Runs { trouble: None }, _) => no("Deleting", "the stored backups are being deleted".to_owned()),
         (Deletion::NotBegun, _) if look.now < *not_before => {

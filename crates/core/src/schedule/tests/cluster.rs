@@ -243,6 +243,24 @@ fn what_could_not_be_deleted_is_told_and_tried_again_when_the_job_is_gone() {
 }
 
 #[test]
+fn what_cannot_be_deleted_needs_no_stopping_and_is_told_once_it_is_to_be() {
+    let there = Seen::There { uid: CLUSTER.to_owned() };
+    let impossible = || Deletion::Impossible { message: "the template can't be filled".to_owned() };
+    let plan = plan_with(&deleting(), &there, &[], impossible(), at("15T13:00"));
+    assert!(!plan.stop_deleting && plan.delete_backups_of.is_none());
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), None);
+    assert_eq!(plan.status.cluster_uid.as_deref(), Some(CLUSTER));
+    let plan = plan_with(&deleting(), &another(), &[], impossible(), at("15T13:00"));
+    assert!(!plan.stop_deleting);
+    assert_eq!(plan.status.cluster_uid.as_deref(), Some("another"), "no Job is named after the first");
+    let gone = after_loss(&deleting(), &Seen::Gone);
+    let plan = plan_with(&gone, &Seen::Gone, &[], impossible(), at("15T14:00"));
+    assert!(!plan.stop_deleting && plan.delete_backups_of.is_none());
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "BadOrder")));
+    assert!(plan.news.iter().any(|it| it.is_bad && it.reason == "BadOrder"));
+}
+
+#[test]
 fn a_schedule_that_is_given_another_cluster_deletes_nothing() {
     let mut schedule = deleting();
     if let Some(spec) = &mut schedule.spec.backup_template.spec {

@@ -20,7 +20,7 @@ pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<De
     Ok(match seen.progress {
         Progress::NotBegun => match place_of_all(schedule) {
             Ok(_) => Deletion::NotBegun,
-            Err(why) => Deletion::Failed { reason: "BadOrder".to_owned(), message: why },
+            Err(message) => Deletion::Impossible { message },
         },
         Progress::Running { trouble, .. } => Deletion::Runs { trouble },
         Progress::Done { done, .. } => {
