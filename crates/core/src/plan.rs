@@ -7,7 +7,7 @@ use crate::founders;
 use crate::healing::{restart_a_silent_founder, restart_a_silent_pod, treat_the_unwell};
 use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_founders};
-use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Replacement, Told};
+use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Pod, Replacement, Told};
 use crate::resize::next_membership_change;
 use crate::rolling::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
 use crate::volumes::{grow_claims, next_migration};
@@ -377,11 +377,17 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
     Plan { steps, waiting: Some(Waiting::new("Founding", founding_so_far(observed, birth))) }
 }
 
+/// How long after its pod was made it is no wonder that a founder is ready and not reached yet.
+const REACHED_WITHIN: i64 = 60;
+
 /// How many founders answer. That the others are well, and only the operator does not reach them, is worth a word.
 fn founding_so_far(observed: &Observed, birth: &Birth) -> String {
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of the {} founding members answer", birth.size);
-    let unreached = observed.pods.iter().filter(|(ordinal, pod)| pod.ready && !observed.is_reached(**ordinal));
+    // What has only just become ready may be reached at the next look.
+    let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
+    let is_unreached = |(ordinal, pod): &(&u32, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
+    let unreached = observed.pods.iter().filter(is_unreached);
     let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.place.member_name(*ordinal)).collect();
     if unreached.is_empty() {
         return message;

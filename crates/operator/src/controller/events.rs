@@ -8,6 +8,10 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 use tracing::warn;
 
+/// The API server takes no longer ones, in bytes.
+const LONGEST_NOTE: usize = 1024;
+const LONGEST_ACTION: usize = 128;
+
 pub struct Events(Recorder);
 
 impl Events {
@@ -47,11 +51,9 @@ impl Events {
         about: &str,
         note: String,
     ) {
-        // The API server takes no longer ones.
-        let note: String = note.chars().take(1000).collect();
-        // Events that differ in nothing but their note are counted as one, so each says what it is about. An action has at
-        // most 128 characters.
-        let action: String = action.chars().take(128).collect();
+        let note = shortened(&note, LONGEST_NOTE).to_owned();
+        // Events that differ in nothing but their note are counted as one, so each says what it is about.
+        let action = shortened(action, LONGEST_ACTION).to_owned();
         let about = ObjectReference {
             name: Some(about.to_owned()),
             namespace: object.namespace(),
@@ -62,5 +64,26 @@ impl Events {
         if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
             warn!(%error, reason, "cannot publish an event");
         }
+    }
+}
+
+/// The beginning of a text that has no more bytes than there may be, without a character that is cut in two.
+fn shortened(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API server counts bytes: `3.6.16 → 3.6.99` has two more of them than characters.
+    #[test]
+    fn text_with_long_characters_is_shortened_to_what_the_api_server_takes() {
+        let message = format!("{}→{}", "a".repeat(126), "b".repeat(100));
+        assert_eq!(shortened(&message, LONGEST_ACTION), "a".repeat(126), "the arrow would be the bytes 127 to 129");
+        assert_eq!(shortened(&message, 129), format!("{}→", "a".repeat(126)));
+        assert_eq!(shortened("short →", LONGEST_ACTION), "short →");
+        assert_eq!(shortened("", 0), "");
     }
 }
