@@ -71,7 +71,7 @@ pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<
 
 /// Whether a finding of corruption could be confirmed now. If not, what else is wrong with somebody comes first: a plan that can't
 /// be confirmed would keep everything else from being done.
-fn can_be_compared(observed: &Observed) -> bool {
+pub fn can_be_compared(observed: &Observed) -> bool {
     let mut voters = observed.membership.iter().flat_map(Membership::voters);
     voters.all(|voter| observed.is_healthy(voter))
 }

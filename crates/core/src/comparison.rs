@@ -28,6 +28,20 @@ pub fn who_differs(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
     Some(hashes.iter().filter(|(_, hash)| hash.hash != right).map(|(id, _)| *id).collect())
 }
 
+/// Who may be given up for a comparison that was made just now, if these were known to differ before it. Of two nobody can tell
+/// who is right; but whom a majority has found to differ before, and who still does while all the others agree, does.
+pub fn confirmed_by(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> BTreeSet<u64> {
+    who_differs(hashes).or_else(|| still_differ(hashes, known)).unwrap_or_default()
+}
+
+fn still_differ(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
+    let mut others = hashes.iter().filter(|(id, _)| !known.contains(id)).map(|(_, hash)| *hash);
+    let right = others.next().filter(|right| others.all(|other| other == *right))?;
+    let compared: Vec<(u64, Hash)> = known.iter().filter_map(|id| Some((*id, *hashes.get(id)?))).collect();
+    let differs = |hash: &Hash| hash.hash != right.hash && hash.compact_revision == right.compact_revision;
+    compared.iter().all(|(_, hash)| differs(hash)).then(|| compared.iter().map(|(id, _)| *id).collect())
+}
+
 /// Who is known to differ after a comparison, if these were known before it. Whoever was found to differ is so until a
 /// comparison that could tell has cleared them, or they are no members any more.
 pub fn known_after(
@@ -101,6 +115,20 @@ mod tests {
         assert_eq!(known_after_2(&hashes(&[(1, 5), (2, 5), (1, 5)]), &[1, 2, 3]), [2]);
         assert_eq!(known_after_2(&hashes(&[(1, 5), (1, 5), (1, 5)]), &[1, 2, 3]), NOBODY);
         assert_eq!(known_after_2(&hashes(&[(1, 5), (1, 5), (2, 5)]), &[1, 2, 3]), [3]);
+    }
+
+    #[test]
+    fn known_finding_is_confirmed_in_a_tie_if_all_the_others_agree() {
+        let confirmed = |said: &[(u32, u64)], known: &[u64]| -> Vec<u64> {
+            confirmed_by(&hashes(said), &known.iter().copied().collect()).into_iter().collect()
+        };
+        assert_eq!(confirmed(&[(1, 5), (2, 5)], &[2]), [2], "the third of them is gone since");
+        assert_eq!(confirmed(&[(1, 5), (2, 5)], &[]), NOBODY, "nobody can tell");
+        assert_eq!(confirmed(&[(1, 5), (1, 5)], &[2]), NOBODY, "it does not differ any more");
+        assert_eq!(confirmed(&[(1, 5), (2, 6)], &[2]), NOBODY, "they can't be compared");
+        assert_eq!(confirmed(&[(1, 5), (2, 5), (3, 5)], &[2]), NOBODY, "the others don't agree");
+        assert_eq!(confirmed(&[(1, 5), (1, 5), (2, 5), (3, 5)], &[3, 4]), [3, 4]);
+        assert_eq!(confirmed(&[(2, 5)], &[1]), NOBODY, "there is nobody to compare it with");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What is done about members that are not well: one at a time, and only what the others can bear.
 
-use crate::ailments::{Ailment, NOT_BEGUN, Treatment, ailment_of, members_told, restart_after, treatment_of};
+use crate::ailments::{
+    Ailment, NOT_BEGUN, Treatment, ailment_of, can_be_compared, members_told, restart_after, treatment_of,
+};
 use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
 use crate::resize::remove_voter;
@@ -12,6 +14,9 @@ const LONGEST_WAIT: i64 = 3600;
 /// The next thing to do about members that are not well. If there is nothing to do about any of them now, what to do
 /// `otherwise` is done, and it is told what is waited for.
 pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
+    if let Some(step) = take_the_lead_from_the_corrupt(observed, membership) {
+        return Plan::steps(vec![step]);
+    }
     let patients = patients(observed, membership);
     let mut waiting = None;
     for patient in &patients {
@@ -31,6 +36,17 @@ pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise:
     }
     let other = otherwise();
     Plan { waiting: other.waiting.or(waiting), ..other }
+}
+
+/// Whoever joins gets its data from the leader, so nobody leads whose data is known to be wrong, also while it can't be given up.
+fn take_the_lead_from_the_corrupt(observed: &Observed, membership: &Membership) -> Option<Step> {
+    if can_be_compared(observed) {
+        return None;
+    }
+    let leader = membership.member(observed.leader()?).filter(|leader| observed.is_corrupt(leader))?;
+    let is_fit = |voter: &&Member| observed.is_healthy(voter) && !observed.is_corrupt(voter);
+    let (to, to_id) = membership.voters().filter(is_fit).filter_map(|voter| Some((voter.ordinal?, voter.id))).min()?;
+    Some(Step::MoveLeader { from: leader.ordinal?, to, to_id })
 }
 
 struct Patient<'a> {

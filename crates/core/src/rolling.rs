@@ -204,8 +204,9 @@ fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
     let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
-    let may_try_another =
-        has_no_place(observed, ordinal) && observed.has_turn && !observed.peers.iter().any(has_failed);
+    // Without a quorum there is nothing to lose by it.
+    let has_turn = observed.has_turn || observed.membership.is_none();
+    let may_try_another = has_no_place(observed, ordinal) && has_turn && !observed.peers.iter().any(has_failed);
     needs_a_new_pod(observed, ordinal)
         && !observed.pods.get(&ordinal).is_some_and(is_stuck)
         && (!peer.proven || may_try_another)

@@ -309,6 +309,15 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
 }
 
 #[test]
+fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
+    let mut observed = cluster_of(5);
+    observed.differing.insert(identity_of(0).member_id);
+    observed.fall_silent(4);
+    let handover = Step::MoveLeader { from: 0, to: 1, to_id: identity_of(1).member_id };
+    assert_eq!(steps_of(&observed), [handover]);
+}
+
+#[test]
 fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     let mut observed = cluster_of(3);
     fall_silent_for(&mut observed, 1, 400);

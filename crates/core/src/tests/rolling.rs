@@ -219,6 +219,17 @@ fn pending_member_is_made_anew_with_resources_that_a_node_has() {
 }
 
 #[test]
+fn pending_members_without_a_quorum_need_no_turn() {
+    let mut observed = outdated(1, &[0]);
+    let pod = observed.pods.get_mut(&0).unwrap();
+    (pod.node, pod.ready) = (None, false);
+    observed.answers.clear();
+    observed.lose_quorum();
+    observed.has_turn = false;
+    assert_eq!(replaced(&observed), [0], "others that roll are no reason to leave it down");
+}
+
+#[test]
 fn pending_founders_are_made_anew_with_resources_that_a_node_has() {
     let mut observed = new_cluster(3);
     observed.birth = Some(birth_of(3));

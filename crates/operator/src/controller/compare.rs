@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd_operator_core::comparison::{Hash, known_after, who_differs};
+use etcd_operator_core::comparison::{Hash, confirmed_by, known_after, who_differs};
 use etcd_operator_core::observed::Membership;
 use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;
@@ -75,15 +75,15 @@ impl Comparisons {
         self.learn(subject, &hashes)
     }
 
-    /// The members that differ at this moment. Nobody, if that can't be told: nothing is destroyed for an old finding.
+    /// The members that are shown to differ at this moment. Nobody, if that can't be told: nothing is destroyed for an old finding.
     /// Nor is a comparison that could not tell repeated at once: it reads all that there is.
     pub async fn differing_now(&self, subject: &Subject<'_>) -> BTreeSet<u64> {
         if self.all().get(&subject.key()).is_some_and(|last| !last.is_conclusive && last.at.elapsed() < SOON) {
             return BTreeSet::new();
         }
         let hashes = self.compare(subject).await;
-        self.learn(subject, &hashes);
-        who_differs(&hashes).unwrap_or_default()
+        let known = self.learn(subject, &hashes);
+        confirmed_by(&hashes, &known)
     }
 
     /// What the voters have. Nothing, if not all of them could tell.

@@ -46,8 +46,12 @@ pub fn resources_in_words(cluster: &EtcdCluster) -> String {
 /// Whether a pod was promised resources that its node will never have. What somebody else promised it is not looked at.
 fn is_short(pod: &Pod, peer: &EtcdPeer) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let infeasible =
-        conditions.into_iter().any(|it| it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible"));
+    // What was said before the pod was changed last is about something else.
+    let is_current = |seen: Option<i64>| seen.is_none() || seen == pod.metadata.generation;
+    let infeasible = conditions.into_iter().any(|it| {
+        let is_infeasible = it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible");
+        is_infeasible && is_current(it.observed_generation)
+    });
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let promised =
         containers.into_iter().find(|container| container.name == "etcd").and_then(|it| it.resources.as_ref());

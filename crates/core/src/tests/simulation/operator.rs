@@ -59,7 +59,7 @@ impl Operator {
 
     pub fn plan(&self, world: &World) -> Plan {
         let mut observed = self.look(world, &self.cache);
-        observed.differing = world.differing().unwrap_or_else(|| self.findings.clone());
+        observed.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
         Mutant::plan(self.mutant, &observed)
     }
 
@@ -67,6 +67,7 @@ impl Operator {
     fn look(&self, world: &World, seen: &Api) -> Observed {
         let mut observed = world.observe(seen);
         self.vigil.clone().keep(&mut observed);
+        observed.differing = world.differing(&self.findings).unwrap_or_default();
         observed
     }
 
@@ -76,7 +77,7 @@ impl Operator {
         // A comparison that can't tell leaves what was found before, but of nobody who has left.
         let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
         self.findings.retain(is_member);
-        self.findings = world.differing().unwrap_or_else(|| self.findings.clone());
+        self.findings = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
         observed.differing = self.findings.clone();
         world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);

@@ -295,7 +295,7 @@ impl World {
             seen_unwell_since: BTreeMap::new(),
             alarms: BTreeSet::new(),
             compacted: None,
-            differing: self.differing().unwrap_or_default(),
+            differing: BTreeSet::new(),
         }
     }
 
@@ -359,9 +359,9 @@ impl World {
         }
     }
 
-    /// The members whose data differs from that of a majority, as a comparison of all voters would show. None if they can't be
-    /// compared, or nobody could tell who is right.
-    pub fn differing(&self) -> Option<BTreeSet<u64>> {
+    /// The members whose data differs from that of a majority, as a comparison of all voters would show; or of whom that was known
+    /// before, while all the others agree. None if they can't be compared, or nobody could tell who is right.
+    pub fn differing(&self, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
         let etcd = self.quorum()?;
         let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
         if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {
@@ -371,7 +371,8 @@ impl World {
         let running = self.processes.iter().filter(|process| etcd.connects(self, process));
         let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
         let right = etcd.voters().filter(|it| !corrupt.contains(&it.id)).count();
-        (right >= quorum(etcd.voters().count())).then_some(corrupt)
+        let is_known = right > 0 && corrupt.iter().all(|id| known.contains(id));
+        (right >= quorum(etcd.voters().count()) || is_known).then_some(corrupt)
     }
 }
 
