@@ -78,7 +78,8 @@ async fn take_from(member: Member, order: &Backup, to: &Destination, stop: &Stop
 
     let start = Instant::now();
     let sealing = Sealing { compress: order.compress, recipients: order.recipients.clone() };
-    let mut upload = stop.before(Upload::begin(to, &order.origin, &sealing)).await?;
+    // This is not dropped in the middle: parts that nobody has written down would stay in the store for ever.
+    let mut upload = Upload::begin(to, &order.origin, &sealing).await?;
     let hash = async { if order.hash_keys { hash(&member.client, revision).await } else { None } };
     let carried = async { tokio::try_join!(carry(&mut begun, &mut upload), async { Ok(hash.await) }) };
     let kv_hash = match stop.before(carried).await {

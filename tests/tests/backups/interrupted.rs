@@ -28,6 +28,11 @@ fn a_backup_whose_pod_is_killed_or_deleted_is_tried_again() {
         .map(|name| Order::place(&namespace, &slow_backup_manifest(name, "c", destination.clone())));
 
     let pod = wait_for_the_middle(&killed, &bucket);
+    // Without a word of warning it can't say whose the parts are that it has just begun.
+    eventually("it is written down whose they are", Duration::from_secs(60), || {
+        let objects = bucket.objects();
+        if objects.contains(&"killed.db.unfinished".to_owned()) { Ok(()) } else { Err(format!("{objects:?}")) }
+    });
     strike::kill_container(&namespace.name, &pod, "agent").unwrap();
     let pod = wait_for_the_middle(&deleted, &bucket);
     namespace.kubectl(&format!("delete pod {pod} --wait=false"));
