@@ -102,7 +102,7 @@ impl Comparisons {
             let (namespace, cluster) = (subject.namespace, subject.cluster);
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
-        let is_conclusive = who_differs(hashes).is_some();
+        let is_conclusive = who_differs(hashes).is_some() || !confirmed_by(hashes, &differing).is_empty();
         all.insert(subject.key(), Compared { at: Instant::now(), differing: differing.clone(), is_conclusive });
         differing
     }
