@@ -3,22 +3,22 @@
 //! Everything here is a function from what was observed to what should be done or said. Nothing here talks to
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter.
 
-pub mod ailments;
 pub mod birth;
 pub mod changes;
 pub mod comparison;
 pub mod conditions;
 pub mod cpu;
+pub mod diagnosis;
 mod flags;
 pub mod founders;
 pub mod gate;
-mod healing;
 mod maintenance;
 mod members;
 pub mod names;
 pub mod observed;
 pub mod plan;
 pub mod quorum;
+mod recovery;
 mod resize;
 pub mod rolling;
 pub mod schedule;

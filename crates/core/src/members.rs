@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ailments::{data_loss, members_told};
+use crate::diagnosis::{data_loss, members_told};
 use crate::founders;
 use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
 use crate::plan::{Start, Step};

@@ -4,10 +4,10 @@
 
 use crate::birth::{Stage, stage_of};
 use crate::founders;
-use crate::healing::{restart_a_silent_founder, restart_a_silent_pod, treat_the_unwell};
 use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_founders};
 use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Pod, Replacement, Told};
+use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
 use crate::resize::next_membership_change;
 use crate::rolling::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
 use crate::volumes::{grow_claims, next_migration};
@@ -373,7 +373,7 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
     }
     let mut steps = start_founders(observed, birth);
     steps.extend(remake_what_does_not_run(observed));
-    steps.extend(restart_a_silent_founder(observed));
+    steps.extend(restart_unresponsive_initial_member(observed));
     Plan { steps, waiting: Some(Waiting::new("Founding", founding_so_far(observed, birth))) }
 }
 
@@ -402,7 +402,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
         }
         let mut steps = restart_known_members(observed, cluster_id);
         steps.extend(remake_what_does_not_run(observed));
-        steps.extend(restart_a_silent_pod(observed));
+        steps.extend(restart_unresponsive_pod(observed));
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };
     if membership.cluster_id != cluster_id {
@@ -411,8 +411,8 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
     steps.extend(disarm_orphans(observed, membership));
-    // What is ill is treated before anything is made larger or smaller, and both before members that are well change.
-    let next = treat_the_unwell(observed, membership, || {
+    // Members that are not healthy come before anything is made larger or smaller, and both before members that are well change.
+    let next = recover_members(observed, membership, || {
         remake_broken(observed, membership)
             .or_else(|| next_membership_change(observed, membership))
             .or_else(|| next_change(observed, membership))

@@ -5,8 +5,8 @@ use etcd_operator_api::{EtcdClusterStatus, Member as ReportedMember, MemberRole,
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::ailments::{data_loss, known_members, unwell_since};
 use crate::conditions::{Statement, conditions_after};
+use crate::diagnosis::{data_loss, known_members, unwell_since};
 use crate::founders;
 use crate::maintenance::is_out_of_space;
 use crate::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};

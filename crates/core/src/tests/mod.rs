@@ -4,9 +4,9 @@
 mod adopting;
 mod birth;
 mod growing;
-mod healing;
 mod keeping;
 mod maintaining;
+mod recovery;
 mod rolling;
 mod shrinking;
 mod simulation;

@@ -25,7 +25,7 @@ pub enum Mutant {
     /// Takes silence for lost data.
     TakesSilenceForLoss,
     /// Deletes the claims of members that don't answer.
-    DeletesClaimsOfTheSilent,
+    DeletesClaimsOfUnresponsiveMembers,
     /// Works on paused clusters.
     IgnoresThePause,
     /// Removes the leader without moving the leadership.
@@ -68,7 +68,7 @@ impl Mutant {
         Mutant::ForgetsTheBirth,
         Mutant::FencesOnSuspicion,
         Mutant::TakesSilenceForLoss,
-        Mutant::DeletesClaimsOfTheSilent,
+        Mutant::DeletesClaimsOfUnresponsiveMembers,
         Mutant::IgnoresThePause,
         Mutant::BeheadsTheCluster,
         Mutant::NeverReplaces,
@@ -102,7 +102,7 @@ impl Mutant {
             Mutant::LetsTheEmptiedReturn => "lost its data and returns",
             Mutant::ForgetsTheBirth => "founds a cluster that is born already",
             Mutant::FencesOnSuspicion => "is given up while its member may still run",
-            Mutant::DeletesClaimsOfTheSilent => "claim is deleted",
+            Mutant::DeletesClaimsOfUnresponsiveMembers => "claim is deleted",
             Mutant::IgnoresThePause => "although the cluster is paused",
             Mutant::BeheadsTheCluster => "is removed while it leads",
             Mutant::RestartsTwoAtATime => "of the other voters are up",
@@ -153,7 +153,7 @@ impl Mutant {
                 let silent = silent.and_then(|it| Some(removal(it.ordinal?, it.id)));
                 planned.steps.extend(silent);
             }
-            Mutant::DeletesClaimsOfTheSilent => {
+            Mutant::DeletesClaimsOfUnresponsiveMembers => {
                 let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
                 planned.steps.extend(silent.map(|ordinal| Step::DeleteClaim { ordinal: *ordinal }));
             }

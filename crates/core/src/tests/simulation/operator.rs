@@ -13,7 +13,7 @@ use super::effects::{
 use super::mutants::Mutant;
 use super::trace::{all_of, brief};
 use super::world::{Api, Broken, PodObject, World, is_refused};
-use crate::ailments::unwell_since;
+use crate::diagnosis::unwell_since;
 use crate::observed::{Claim, Observed};
 use crate::plan::{Plan, Start, Step, is_confirmed};
 use crate::status::status_to_report;

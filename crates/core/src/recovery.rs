@@ -1,7 +1,7 @@
 //! What is done about members that are not well: one at a time, and only what the others can bear.
 
-use crate::ailments::{
-    Ailment, NOT_BEGUN, Treatment, ailment_of, can_be_compared, members_told, restart_after, treatment_of,
+use crate::diagnosis::{
+    Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_told, remedy_for, restart_after,
 };
 use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
@@ -13,22 +13,22 @@ const LONGEST_WAIT: i64 = 3600;
 
 /// The next thing to do about members that are not well. If there is nothing to do about any of them now, what to do
 /// `otherwise` is done, and it is told what is waited for.
-pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
-    if let Some(step) = take_the_lead_from_the_corrupt(observed, membership) {
+pub fn recover_members(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
+    if let Some(step) = depose_corrupt_leader(observed, membership) {
         return Plan::steps(vec![step]);
     }
-    let patients = patients(observed, membership);
+    let unhealthy_members = unhealthy_members(observed, membership);
     let mut waiting = None;
-    for patient in &patients {
-        let Treatment::Replace(why) = &patient.treatment else { continue };
-        match replace(observed, membership, patient, why) {
+    for unhealthy in &unhealthy_members {
+        let Remedy::Replace(why) = &unhealthy.remedy else { continue };
+        match replace(observed, membership, unhealthy, why) {
             Some(plan) if !plan.steps.is_empty() => return plan,
             Some(plan) => waiting = waiting.or(plan.waiting),
             None => {}
         }
     }
-    let silent = patients.iter().find_map(|patient| match &patient.treatment {
-        Treatment::RestartPod(why) => Some((patient.ordinal, why.clone())),
+    let silent = unhealthy_members.iter().find_map(|unhealthy| match &unhealthy.remedy {
+        Remedy::RestartPod(why) => Some((unhealthy.ordinal, why.clone())),
         _ => None,
     });
     if let Some(step) = silent.and_then(|silent| restart(observed, silent)) {
@@ -39,7 +39,7 @@ pub fn treat_the_unwell(observed: &Observed, membership: &Membership, otherwise:
 }
 
 /// Whoever joins gets its data from the leader, so nobody leads whose data is known to be wrong, also while it can't be given up.
-fn take_the_lead_from_the_corrupt(observed: &Observed, membership: &Membership) -> Option<Step> {
+fn depose_corrupt_leader(observed: &Observed, membership: &Membership) -> Option<Step> {
     if can_be_compared(observed) {
         return None;
     }
@@ -49,41 +49,41 @@ fn take_the_lead_from_the_corrupt(observed: &Observed, membership: &Membership) 
     Some(Step::MoveLeader { from: leader.ordinal?, to, to_id })
 }
 
-struct Patient<'a> {
+struct UnhealthyMember<'a> {
     ordinal: u32,
     member: &'a Member,
-    ailment: Ailment,
-    treatment: Treatment,
+    diagnosis: Diagnosis,
+    remedy: Remedy,
 }
 
 /// The members of ours that are not well and should stay: those that can't be helped by waiting first.
-fn patients<'a>(observed: &Observed, membership: &'a Membership) -> Vec<Patient<'a>> {
+fn unhealthy_members<'a>(observed: &Observed, membership: &'a Membership) -> Vec<UnhealthyMember<'a>> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
     let staying = ours.filter(|(ordinal, _)| *ordinal < observed.replicas);
-    let mut patients: Vec<Patient> = staying
+    let mut unhealthy_members: Vec<UnhealthyMember> = staying
         .filter_map(|(ordinal, member)| {
-            let ailment = ailment_of(observed, ordinal, member)?;
-            let treatment = treatment_of(observed, &ailment);
-            Some(Patient { ordinal, member, ailment, treatment })
+            let diagnosis = diagnose(observed, ordinal, member)?;
+            let remedy = remedy_for(observed, &diagnosis);
+            Some(UnhealthyMember { ordinal, member, diagnosis, remedy })
         })
         .collect();
-    patients.sort_by_key(|patient| (urgency(&patient.ailment), patient.ordinal));
-    patients
+    unhealthy_members.sort_by_key(|unhealthy| (urgency(&unhealthy.diagnosis), unhealthy.ordinal));
+    unhealthy_members
 }
 
-fn urgency(ailment: &Ailment) -> u8 {
-    match ailment {
-        Ailment::DataLost(_) => 0,
-        Ailment::Corrupt => 1,
-        Ailment::NodeDown { .. } => 2,
-        Ailment::Silent { .. } | Ailment::Stuck { .. } => 3,
-        Ailment::Hindered => 4,
+fn urgency(diagnosis: &Diagnosis) -> u8 {
+    match diagnosis {
+        Diagnosis::DataLost(_) => 0,
+        Diagnosis::Corrupt => 1,
+        Diagnosis::NodeDown { .. } => 2,
+        Diagnosis::Unresponsive { .. } | Diagnosis::NotTerminating { .. } => 3,
+        Diagnosis::Blocked => 4,
     }
 }
 
 /// Removes a member for good, so that a new one of its name can join. `None` if a learner that gets on comes first.
-fn replace(observed: &Observed, membership: &Membership, patient: &Patient, why: &str) -> Option<Plan> {
-    let Patient { ordinal, member, .. } = *patient;
+fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMember, why: &str) -> Option<Plan> {
+    let UnhealthyMember { ordinal, member, .. } = *unhealthy;
     let name = observed.place.member_name(ordinal);
     let last = observed.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
     let mut steps = Vec::new();
@@ -125,15 +125,15 @@ fn wait_after(last: &Replacement) -> i64 {
 }
 
 /// Without a quorum nothing is removed. A pod that hangs may be what it lacks.
-pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
+pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
     let silent = members_told(observed).find_map(|(ordinal, identity)| {
         if observed.is_reached(ordinal) {
             return None;
         }
         let (id, peer_url) = (identity.member_id, observed.place.peer_url(ordinal));
         let member = Member { id, ordinal: Some(ordinal), peer_url, started: true, learner: false };
-        match treatment_of(observed, &ailment_of(observed, ordinal, &member)?) {
-            Treatment::RestartPod(why) => Some((ordinal, why)),
+        match remedy_for(observed, &diagnose(observed, ordinal, &member)?) {
+            Remedy::RestartPod(why) => Some((ordinal, why)),
             _ => None,
         }
     });
@@ -143,7 +143,7 @@ pub fn restart_a_silent_pod(observed: &Observed) -> Option<Step> {
 /// A founder that hangs keeps the cluster from being born. How long it has been silent is how long its pod has been there.
 /// The cluster may serve already, and only the operator not reach it: who is well as its node finds is left alone, and so is
 /// who keeps its data in its pod.
-pub fn restart_a_silent_founder(observed: &Observed) -> Option<Step> {
+pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> {
     let hangs = |pod: &Pod| pod.began && observed.durable && !pod.ready;
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();

@@ -18,7 +18,7 @@ const REFUSAL_HOLDS: i64 = 60;
 const DEFRAGMENTATION: i64 = 600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ailment {
+pub enum Diagnosis {
     /// Its data is gone, so it can never come back as who it was.
     DataLost(String),
     /// Its data is not that of the others.
@@ -30,43 +30,43 @@ pub enum Ailment {
         fenced: bool,
     },
     /// It could run, and does not answer.
-    Silent {
+    Unresponsive {
         since: i64,
         /// When its pod was made, if that was later.
         restarted: Option<i64>,
         /// Whether it was ever started there.
         began: bool,
         /// Whether what it was made from is not known to work: then a new member would not either.
-        on_trial: bool,
+        untested: bool,
     },
     /// Its pod was to stop, and does not.
-    Stuck { since: i64 },
+    NotTerminating { since: i64 },
     /// It is on its way, or hindered by something that a new member would suffer from as well.
-    Hindered,
+    Blocked,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Treatment {
+pub enum Remedy {
     Wait,
     RestartPod(String),
     Replace(String),
 }
 
 /// What is wrong with a member of ours. `None` if it is well.
-pub fn ailment_of(observed: &Observed, ordinal: u32, member: &Member) -> Option<Ailment> {
+pub fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<Diagnosis> {
     if observed.is_corrupt(member) && can_be_compared(observed) {
-        return Some(Ailment::Corrupt);
+        return Some(Diagnosis::Corrupt);
     }
     if observed.is_healthy(member) {
         return None;
     }
     if member.started
-        && !has_old_refusal(observed, ordinal)
+        && !has_stale_refusal(observed, ordinal)
         && let Some(why) = data_loss(observed, ordinal, member.id)
     {
-        return Some(Ailment::DataLost(why));
+        return Some(Diagnosis::DataLost(why));
     }
-    Some(out_of_reach(observed, ordinal, member.id))
+    Some(diagnose_unreachable(observed, ordinal, member.id))
 }
 
 /// Whether a finding of corruption could be confirmed now. If not, what else is wrong with somebody comes first: a plan that can't
@@ -98,7 +98,7 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<St
 
 /// Whether all that speaks for a loss is what the gate said some time ago. The data may be back by now; the next try will
 /// tell.
-fn has_old_refusal(observed: &Observed, ordinal: u32) -> bool {
+fn has_stale_refusal(observed: &Observed, ordinal: u32) -> bool {
     let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
     let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
     refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
@@ -112,10 +112,10 @@ fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
     Some(&problem.message)
 }
 
-fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
+fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: u64) -> Diagnosis {
     let known = if observed.membership.is_some() { &observed.seen_unwell_since } else { &observed.unwell_since };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
-    let Some(pod) = observed.pods.get(&ordinal) else { return Ailment::Hindered };
+    let Some(pod) = observed.pods.get(&ordinal) else { return Diagnosis::Blocked };
     let bound_to = observed.claims.get(&ordinal).and_then(|claim| claim.node);
     let has = |kind: ProblemKind| matches!(&pod.problem, Some(problem) if problem.kind == kind);
     let node = if has(ProblemKind::NoNode) { bound_to } else { pod.node };
@@ -124,26 +124,26 @@ fn out_of_reach(observed: &Observed, ordinal: u32, member_id: u64) -> Ailment {
     {
         // A pod on a node that is out of service is taken away and started elsewhere, with its data if that is possible.
         let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
-        return Ailment::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
+        return Diagnosis::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
     }
     // If its node finds it well, it may be only the operator that does not reach it.
     if pod.ready && !observed.is_reached(ordinal) {
-        return Ailment::Hindered;
+        return Diagnosis::Blocked;
     }
     if pod.deleting {
         let overdue = pod.deleting_since.filter(|_| observed.membership.is_some());
-        return overdue.map_or(Ailment::Hindered, |at| Ailment::Stuck { since: at.max(since) });
+        return overdue.map_or(Diagnosis::Blocked, |at| Diagnosis::NotTerminating { since: at.max(since) });
     }
     if has(ProblemKind::NoNode) || has(ProblemKind::NoImage) || is_being_defragmented(observed, ordinal) {
-        return Ailment::Hindered;
+        return Diagnosis::Blocked;
     }
     let restarted = Some(pod.created).filter(|created| *created > since);
-    Ailment::Silent { since, restarted, began: pod.began, on_trial: is_on_trial(observed, ordinal) }
+    Diagnosis::Unresponsive { since, restarted, began: pod.began, untested: is_untested(observed, ordinal) }
 }
 
 /// Whether a voter was never seen to answer since it was made, and nobody else shows that it could. A learner costs nothing
 /// to be tried again, and what is kept in a pod can't be had by trying once more.
-fn is_on_trial(observed: &Observed, ordinal: u32) -> bool {
+fn is_untested(observed: &Observed, ordinal: u32) -> bool {
     let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
     let is_new = observed.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
     let is_proof = |(other, peer): (&u32, &Peer)| peer.proven && !observed.outdated.contains_key(other);
@@ -158,61 +158,61 @@ fn is_being_defragmented(observed: &Observed, ordinal: u32) -> bool {
 }
 
 /// What helps a member. Whether the others can bear it is another question.
-pub fn treatment_of(observed: &Observed, ailment: &Ailment) -> Treatment {
-    match (usual_treatment(observed, ailment), ailment) {
+pub fn remedy_for(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
+    match (usual_remedy(observed, diagnosis), diagnosis) {
         // What it was made from is the likely cause, and that is for the user to change.
-        (Treatment::Replace(_), Ailment::Silent { on_trial: true, .. }) => Treatment::Wait,
-        (treatment, _) => treatment,
+        (Remedy::Replace(_), Diagnosis::Unresponsive { untested: true, .. }) => Remedy::Wait,
+        (remedy, _) => remedy,
     }
 }
 
-fn usual_treatment(observed: &Observed, ailment: &Ailment) -> Treatment {
+fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
     let waited = |since: i64, time: i64| observed.now - since >= time;
-    match ailment {
-        Ailment::DataLost(why) => Treatment::Replace(why.clone()),
-        Ailment::Corrupt => Treatment::Replace("its data differs from that of the other members".to_owned()),
-        Ailment::NodeDown { fenced: true, .. } => {
-            Treatment::Replace("its volume is on a node that is out of service".to_owned())
+    match diagnosis {
+        Diagnosis::DataLost(why) => Remedy::Replace(why.clone()),
+        Diagnosis::Corrupt => Remedy::Replace("its data differs from that of the other members".to_owned()),
+        Diagnosis::NodeDown { fenced: true, .. } => {
+            Remedy::Replace("its volume is on a node that is out of service".to_owned())
         }
-        Ailment::NodeDown { since, .. } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
-            Treatment::Replace("its node is down".to_owned())
+        Diagnosis::NodeDown { since, .. } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+            Remedy::Replace("its node is down".to_owned())
         }
         // The data would go with its pod, so there is nothing to restart it for.
-        Ailment::Silent { since, .. } if !observed.durable => {
+        Diagnosis::Unresponsive { since, .. } if !observed.durable => {
             if observed.replace_after.is_some_and(|after| waited(*since, after)) {
-                Treatment::Replace("it does not answer".to_owned())
+                Remedy::Replace("it does not answer".to_owned())
             } else {
-                Treatment::Wait
+                Remedy::Wait
             }
         }
         // It has never begun, so there is nothing to restart: it waits for its volume or its image.
-        Ailment::Silent { began: false, since, restarted, .. } => {
+        Diagnosis::Unresponsive { began: false, since, restarted, .. } => {
             let after = observed.replace_after.map(|after| after.max(NOT_BEGUN));
             if after.is_some_and(|after| waited(restarted.unwrap_or(*since), after)) {
-                Treatment::Replace("its pod does not start".to_owned())
+                Remedy::Replace("its pod does not start".to_owned())
             } else {
-                Treatment::Wait
+                Remedy::Wait
             }
         }
-        Ailment::Stuck { since } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
-            Treatment::Replace("its pod does not stop".to_owned())
+        Diagnosis::NotTerminating { since } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+            Remedy::Replace("its pod does not stop".to_owned())
         }
-        Ailment::Silent { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
-            Treatment::RestartPod("its member does not answer".to_owned())
+        Diagnosis::Unresponsive { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
+            Remedy::RestartPod("its member does not answer".to_owned())
         }
         // It can't be replaced. To start may take it long, so it gets time before it is tried once more.
-        Ailment::Silent { restarted: Some(at), .. }
+        Diagnosis::Unresponsive { restarted: Some(at), .. }
             if waited(*at, RESTART_AGAIN_AFTER)
                 && (observed.membership.is_none() || observed.replace_after.is_none()) =>
         {
-            Treatment::RestartPod("its member does not answer".to_owned())
+            Remedy::RestartPod("its member does not answer".to_owned())
         }
-        Ailment::Silent { restarted: Some(at), .. }
+        Diagnosis::Unresponsive { restarted: Some(at), .. }
             if observed.replace_after.is_some_and(|after| waited(*at, after)) =>
         {
-            Treatment::Replace("it does not answer, and starting it again did not help".to_owned())
+            Remedy::Replace("it does not answer, and starting it again did not help".to_owned())
         }
-        _ => Treatment::Wait,
+        _ => Remedy::Wait,
     }
 }
 
