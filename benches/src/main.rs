@@ -2,7 +2,7 @@
 //! anything on a machine that others use too. `make bench` runs all of them, `make bench ONLY=roll` one.
 
 mod backup;
-mod birth;
+mod bootstrap;
 mod client;
 mod filling;
 mod memory;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 
 fn main() {
     let only = std::env::args().nth(1);
-    let benchmarks: [(&str, fn()); 3] = [("birth", birth::run), ("roll", roll::run), ("backup", backup::run)];
+    let benchmarks: [(&str, fn()); 3] = [("bootstrap", bootstrap::run), ("roll", roll::run), ("backup", backup::run)];
     for (_, run) in benchmarks.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
         run();
     }

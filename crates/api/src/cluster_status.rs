@@ -31,10 +31,14 @@ pub struct EtcdClusterStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
 
-    /// How the cluster was born. Written before its first member is started, and never changed: a cluster that has it
-    /// is not founded again.
+    /// How the cluster was bootstrapped. Written before its first member is started, and never changed: a cluster that has it
+    /// is not bootstrapped again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub birth: Option<Birth>,
+    pub bootstrap: Option<BootstrapRecord>,
+
+    /// The earlier name of `bootstrap`. It is read, and moved to `bootstrap` when the status is written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub birth: Option<BootstrapRecord>,
 
     /// The ID that etcd gave the cluster, in hexadecimal, for example `cdf818194e3a8c32`.
     #[serde(rename = "clusterID", default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +78,11 @@ pub struct EtcdClusterStatus {
 }
 
 impl EtcdClusterStatus {
+    /// How the cluster was bootstrapped, also if an earlier operator recorded it.
+    pub fn bootstrap(&self) -> Option<&BootstrapRecord> {
+        self.bootstrap.as_ref().or(self.birth.as_ref())
+    }
+
     /// The ID of the cluster as a number. `None` if it is not known.
     pub fn cluster_id(&self) -> Option<u64> {
         self.cluster_id.as_deref().and_then(parse_id)
@@ -85,14 +94,14 @@ impl EtcdClusterStatus {
     }
 }
 
-/// How a cluster was born.
+/// How a cluster was bootstrapped.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Birth {
-    /// A word that no other birth has, from which etcd makes the IDs of the cluster and of its first members.
+pub struct BootstrapRecord {
+    /// A string unique to this bootstrap, from which etcd makes the IDs of the cluster and of its first members.
     pub token: String,
 
-    /// How many members the cluster was born with.
+    /// How many initial members the cluster has.
     pub size: i32,
 }
 

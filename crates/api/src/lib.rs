@@ -44,7 +44,7 @@ pub use backup_schedule::{
 pub use backup_status::{BackupPhase, EtcdBackupStatus};
 pub use care::{CorruptionCheck, Maintenance, MemberReplacement, Recovery};
 pub use cluster::{EtcdCluster, EtcdClusterSpec};
-pub use cluster_status::{Birth, EtcdClusterStatus, Member, MemberRole};
+pub use cluster_status::{BootstrapRecord, EtcdClusterStatus, Member, MemberRole};
 pub use crds::all_crds;
 pub use destination::{ClaimDestination, Destination, GcsBucket, LocalDestination};
 pub use etcd::{AutoCompaction, CompactionMode, EtcdOptions};

@@ -133,7 +133,7 @@ pub struct Bootstrap {
     #[serde(rename = "static", default, skip_serializing_if = "Option::is_none")]
     pub static_members: Option<StaticBootstrap>,
 
-    /// Whether the member founds a new cluster together with the others (`New`) or joins one that exists already
+    /// Whether the member bootstraps a new cluster together with the others (`New`) or joins one that exists already
     /// (`Existing`).
     pub initial_cluster_state: InitialClusterState,
 
@@ -160,7 +160,7 @@ pub struct InitialMember {
     pub host: String,
 }
 
-/// Whether a member founds a new cluster or joins one that exists.
+/// Whether a member bootstraps a new cluster or joins one that exists.
 #[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InitialClusterState {
     New,

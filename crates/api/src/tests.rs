@@ -289,7 +289,7 @@ fn a_status_is_written_with_ids_as_etcd_prints_them() {
         "replicas": 1,
         "readyReplicas": 1,
         "updatedReplicas": 1,
-        "birth": {"token": "t", "size": 3},
+        "bootstrap": {"token": "t", "size": 3},
         "clusterID": "cdf818194e3a8c32",
         "leader": "c-0",
         "targetVersion": "3.6.16",

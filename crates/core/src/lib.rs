@@ -3,15 +3,15 @@
 //! Everything here is a function from what was observed to what should be done or said. Nothing here talks to
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter.
 
-pub mod birth;
+pub mod bootstrap;
 pub mod changes;
 pub mod comparison;
 pub mod conditions;
 pub mod cpu;
 pub mod diagnosis;
 mod flags;
-pub mod founders;
 pub mod gate;
+pub mod initial_members;
 mod maintenance;
 mod members;
 pub mod names;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::diagnosis::{data_loss, members_told};
-use crate::founders;
-use crate::observed::{Birth, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
+use crate::initial_members;
+use crate::observed::{Bootstrap, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
 use crate::plan::{Start, Step};
 use crate::rolling::{awaits_the_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
@@ -14,20 +14,21 @@ const STOPS_WITHIN: i64 = 300;
 /// How long a member that never ran may fail to start before its pod is made anew.
 const STARTS_WITHIN: i64 = 120;
 
-/// Starts all founding members at once, with everything they need.
-pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
+/// Starts all initial members at once, with everything they need.
+pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
     let mut steps = Vec::new();
-    for ordinal in 0..birth.size {
+    for ordinal in 0..bootstrap.size {
         if !observed.peers.contains_key(&ordinal) {
-            steps.push(Step::CreatePeer { ordinal, founding: true, model: model_of_new(observed) });
+            steps.push(Step::CreatePeer { ordinal, initial: true, model: model_of_new(observed) });
         }
         if observed.durable && !observed.claims.contains_key(&ordinal) {
-            steps.push(Step::CreateClaim { ordinal, birth: Some(birth.clone()), identity: None });
+            steps.push(Step::CreateClaim { ordinal, bootstrap: Some(bootstrap.clone()), identity: None });
         }
-        let initial_cluster = (0..birth.size).map(|ordinal| entry(observed, ordinal)).collect();
-        let identity = Some(founders::identity_of(&observed.place, birth, ordinal));
+        let initial_cluster = (0..bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
+        let identity = Some(initial_members::identity_of(&observed.place, bootstrap, ordinal));
         let told = Told { data: Data::Fresh, identity };
-        let start = Start { founding: Some(birth.token.clone()), initial_cluster, told, serves_clients: true };
+        let start =
+            Start { bootstrap_token: Some(bootstrap.token.clone()), initial_cluster, told, serves_clients: true };
         steps.extend(run_pod(observed, ordinal, start));
     }
     steps
@@ -38,7 +39,7 @@ pub fn start_founders(observed: &Observed, birth: &Birth) -> Vec<Step> {
 /// asked.
 pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
     let mut steps = Vec::new();
-    let birth = birth_of(observed, cluster_id);
+    let bootstrap = bootstrap_of(observed, cluster_id);
     let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
     for &ordinal in &ordinals {
         let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
@@ -46,24 +47,24 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         // An EtcdPeer that was recreated a moment ago knows nothing yet; its claim does.
         let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
         let known = recorded.or_else(|| Some((claimed?, true)));
-        let identity = match (known, &birth) {
+        let identity = match (known, &bootstrap) {
             // Also one that was not seen running: if it did, its data is needed; if it did not, the gate will say so.
             (Some((identity, _)), _) => identity,
-            // A founder that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
+            // An initial member that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
             // whether it ever had any, and it waits for those who can.
-            (_, Some(birth)) if claim.is_some_and(|claim| is_unmarked_founders(claim, birth)) => {
-                founders::identity_of(&observed.place, birth, ordinal)
+            (_, Some(bootstrap)) if claim.is_some_and(|claim| is_unmarked_initial_claim(claim, bootstrap)) => {
+                initial_members::identity_of(&observed.place, bootstrap, ordinal)
             }
             _ => continue,
         };
         if peer.is_none() {
-            steps.push(Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) });
+            steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
         }
         let told = Told { data: Data::Kept, identity: Some(identity) };
         // What is kept in the pod itself does not come back with a new one.
         let run = claim.and_then(|_| {
             let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
-            run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients: true })
+            run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, told, serves_clients: true })
         });
         // As always: nobody counts on its data before its pod knows that it must have it.
         let is_told = matches!(run, Some(Step::CreatePod { .. }))
@@ -76,15 +77,15 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
     steps
 }
 
-fn is_unmarked_founders(claim: &Claim, birth: &Birth) -> bool {
-    claim.identity.is_none() && claim.birth.as_ref() == Some(birth)
+fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
+    claim.identity.is_none() && claim.bootstrap.as_ref() == Some(bootstrap)
 }
 
-/// How a cluster was born. One that was recreated has it only from the claims of its first life.
-fn birth_of(observed: &Observed, cluster_id: u64) -> Option<Birth> {
+/// How a cluster was bootstrapped. One that was recreated has it only from the claims of its first life.
+fn bootstrap_of(observed: &Observed, cluster_id: u64) -> Option<Bootstrap> {
     let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
-    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.birth.clone());
-    observed.birth.clone().or_else(noted)
+    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
+    observed.bootstrap.clone().or_else(noted)
 }
 
 /// Gives every member what it needs to run, and records what is known of it.
@@ -105,7 +106,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
     let started = member.started || answers;
     if peer.is_none() {
-        steps.push(Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) });
+        steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
     }
     let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
     let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_the_handover(observed, ordinal);
@@ -117,7 +118,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let claim = observed.claims.get(&ordinal);
     match claim {
         None if observed.durable && !started => {
-            steps.push(Step::CreateClaim { ordinal, birth: None, identity: Some(identity) });
+            steps.push(Step::CreateClaim { ordinal, bootstrap: None, identity: Some(identity) });
         }
         // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
         Some(claim) if (started || member.learner) && !claim.deleting => {
@@ -155,7 +156,11 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             // etcd wants exactly the members that there are, also those that somebody else has added.
             let all = membership.members.iter();
             let initial_cluster = all.map(|member| (observed.name_of(member), member.peer_url.clone())).collect();
-            steps.extend(run_pod(observed, ordinal, Start { founding: None, initial_cluster, told, serves_clients }));
+            steps.extend(run_pod(
+                observed,
+                ordinal,
+                Start { bootstrap_token: None, initial_cluster, told, serves_clients },
+            ));
         }
     }
     // Before anybody counts on its data, its pod knows that it must have it.
@@ -213,9 +218,9 @@ pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) ->
 
 /// Whether a claim holds data of a cluster, or was made to.
 fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
-    match (claim.identity, birth_of(observed, cluster_id)) {
+    match (claim.identity, bootstrap_of(observed, cluster_id)) {
         (Some(identity), _) => identity.cluster_id == cluster_id,
-        (None, Some(birth)) => is_unmarked_founders(claim, &birth),
+        (None, Some(bootstrap)) => is_unmarked_initial_claim(claim, &bootstrap),
         (None, None) => false,
     }
 }

@@ -31,8 +31,8 @@ pub struct Observed {
     pub defragments: bool,
     /// How large a database may become, in bytes.
     pub quota: i64,
-    /// What was recorded about the birth of the cluster, before it.
-    pub birth: Option<Birth>,
+    /// What was recorded about the bootstrap of the cluster, before it.
+    pub bootstrap: Option<Bootstrap>,
     /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<u64>,
     pub versions: Versions,
@@ -107,7 +107,7 @@ pub enum AlarmKind {
 
 /// How a cluster is brought into being: by members that all know this.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Birth {
+pub struct Bootstrap {
     pub token: String,
     pub size: u32,
 }
@@ -253,8 +253,8 @@ pub enum Data {
 #[derive(Clone, Debug, Default)]
 pub struct Claim {
     pub deleting: bool,
-    /// The birth that it was made for.
-    pub birth: Option<Birth>,
+    /// The bootstrap that it was made for.
+    pub bootstrap: Option<Bootstrap>,
     /// The member whose data it holds.
     pub identity: Option<Identity>,
     /// The version of etcd whose minor can read the data, and no earlier one.

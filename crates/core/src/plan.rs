@@ -2,11 +2,11 @@
 //! membership of etcd; or with what has to be waited for. It is asked again after every change, so a plan never looks
 //! further ahead, and whoever carries it out may stop after any step.
 
-use crate::birth::{Stage, stage_of};
-use crate::founders;
+use crate::bootstrap::{Stage, stage_of};
+use crate::initial_members;
 use crate::maintenance::{disarm_orphans, next_maintenance};
-use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_founders};
-use crate::observed::{Alarm, Birth, Defragmentation, Identity, Observed, Pod, Replacement, Told};
+use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_initial_members};
+use crate::observed::{Alarm, Bootstrap, Defragmentation, Identity, Observed, Pod, Replacement, Told};
 use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
 use crate::resize::next_membership_change;
 use crate::rolling::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
@@ -15,13 +15,13 @@ use crate::volumes::{grow_claims, next_migration};
 /// Something to do. Each is safe to do twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Record how the cluster will be born, before anything is started.
-    RecordBirth(Birth),
-    /// Record that the cluster is born. From then on nothing bootstraps again.
+    /// Record how the cluster will be bootstrapped, before anything is started.
+    RecordBootstrap(Bootstrap),
+    /// Record that the cluster is bootstrapped. From then on nothing bootstraps again.
     RecordClusterId(u64),
     CreatePeer {
         ordinal: u32,
-        founding: bool,
+        initial: bool,
         model: Model,
     },
     /// Record in the EtcdPeer who the member is, and whether it was seen running.
@@ -32,7 +32,7 @@ pub enum Step {
     },
     CreateClaim {
         ordinal: u32,
-        birth: Option<Birth>,
+        bootstrap: Option<Bootstrap>,
         identity: Option<Identity>,
     },
     /// Write on the claim whose data it holds and who can read it, so that this is known when nothing else is left.
@@ -141,7 +141,7 @@ impl Step {
     pub fn needs_a_live_look(&self) -> bool {
         matches!(
             self,
-            Step::RecordBirth(_)
+            Step::RecordBootstrap(_)
                 | Step::AcceptVersion(_)
                 | Step::AddLearner { .. }
                 | Step::ReplacePeer { .. }
@@ -157,7 +157,7 @@ impl Step {
     /// The member that it is about. `None` if it is about the whole cluster.
     pub fn ordinal(&self) -> Option<u32> {
         match self {
-            Step::RecordBirth(_)
+            Step::RecordBootstrap(_)
             | Step::RecordClusterId(_)
             | Step::Disarm(_)
             | Step::AcceptVersion(_)
@@ -231,8 +231,8 @@ pub enum Model {
 /// How a member starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The token, if the member founds the cluster together with the others; if not, it joins one.
-    pub founding: Option<String>,
+    /// The token, if the member bootstraps the cluster together with the others; if not, it joins one.
+    pub bootstrap_token: Option<String>,
     /// Name and peer URL of each member at this time. etcd ignores it if there is data.
     pub initial_cluster: Vec<(String, String)>,
     pub told: Told,
@@ -252,7 +252,7 @@ impl Waiting {
     /// Whether it passes within seconds by itself. What does not is looked at less often.
     pub fn is_short(&self) -> bool {
         [
-            "Founding",
+            "Bootstrapping",
             "LearnerStarting",
             "LearnerCatchingUp",
             "OldPodGoing",
@@ -341,10 +341,10 @@ pub fn plan(observed: &Observed) -> Plan {
     let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
         Stage::ToWait(message) => Plan::waiting("EarlierLifeGoing", message),
-        Stage::ToRecord(birth) => Plan::steps(vec![Step::RecordBirth(birth)]),
+        Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::RecordBootstrap(bootstrap)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
-        Stage::Founding(birth) => found(observed, &birth),
-        Stage::Born(cluster_id) => keep(observed, cluster_id),
+        Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
+        Stage::Bootstrapped(cluster_id) => keep(observed, cluster_id),
     };
     without_vain_pods(planned)
 }
@@ -358,9 +358,9 @@ fn without_vain_pods(plan: Plan) -> Plan {
     Plan { steps: plan.steps.into_iter().filter(|step| !is_vain(step)).collect(), ..plan }
 }
 
-/// The founding members are started all at once. The cluster is born when a quorum of them answers.
-fn found(observed: &Observed, birth: &Birth) -> Plan {
-    let expected = founders::cluster_id(&observed.place, birth);
+/// The initial members are started all at once. It is bootstrapped when a quorum of them answers.
+fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
+    let expected = initial_members::cluster_id(&observed.place, bootstrap);
     match &observed.membership {
         Some(membership) if membership.cluster_id == expected => {
             return Plan::steps(vec![Step::RecordClusterId(expected)]);
@@ -371,19 +371,19 @@ fn found(observed: &Observed, birth: &Birth) -> Plan {
     if let Some(plan) = adopt_version(observed) {
         return plan;
     }
-    let mut steps = start_founders(observed, birth);
+    let mut steps = start_initial_members(observed, bootstrap);
     steps.extend(remake_what_does_not_run(observed));
     steps.extend(restart_unresponsive_initial_member(observed));
-    Plan { steps, waiting: Some(Waiting::new("Founding", founding_so_far(observed, birth))) }
+    Plan { steps, waiting: Some(Waiting::new("Bootstrapping", bootstrap_progress(observed, bootstrap))) }
 }
 
-/// How long after its pod was made it is no wonder that a founder is ready and not reached yet.
+/// How long after its pod was made it is no wonder that an initial member is ready and not reached yet.
 const REACHED_WITHIN: i64 = 60;
 
-/// How many founders answer. That the others are well, and only the operator does not reach them, is worth a word.
-fn founding_so_far(observed: &Observed, birth: &Birth) -> String {
+/// How many initial members answer. That the others are well, and only the operator does not reach them, is worth a word.
+fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
-    let message = format!("{answering} of the {} founding members answer", birth.size);
+    let message = format!("{answering} of {} initial members answer", bootstrap.size);
     // What has only just become ready may be reached at the next look.
     let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
     let is_unreached = |(ordinal, pod): &(&u32, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);

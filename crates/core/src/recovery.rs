@@ -140,7 +140,7 @@ pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
     restart(observed, silent?)
 }
 
-/// A founder that hangs keeps the cluster from being born. How long it has been silent is how long its pod has been there.
+/// An initial member that hangs keeps the cluster from bootstrapping. How long it has been silent is how long its pod has been there.
 /// The cluster may serve already, and only the operator not reach it: who is well as its node finds is left alone, and so is
 /// who keeps its data in its pod.
 pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> {

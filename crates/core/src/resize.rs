@@ -19,14 +19,17 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
     });
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
     let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
-    // A founder that has not started yet was told who its fellows are. If that changed, it could not start; unless
+    // An initial member that has not started yet was told who its fellows are. If that changed, it could not start; unless
     // it should leave anyway.
     let starting = ours.iter().find(|(ordinal, voter)| !voter.started && *ordinal < observed.replicas);
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
         (_, _, Some((ordinal, _))) => {
             let name = observed.place.member_name(*ordinal);
-            waiting("FounderStarting", format!("{name} has to start for the first time before the members may change"))
+            waiting(
+                "InitialMemberStarting",
+                format!("{name} has to start for the first time before the members may change"),
+            )
         }
         (Some((ordinal, voter)), ..) => remove_voter(observed, membership, *ordinal, voter, "fewer are asked for"),
         // etcd lets nobody join while a downgrade is in progress. It is taken up again afterwards.
@@ -85,7 +88,7 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
         Some(_) if is_to_be_remade(observed, ordinal) => step(Step::DeletePeer { ordinal }),
         Some(_) => step(Step::AddLearner { ordinal }),
         None => Plan::steps(vec![
-            Step::CreatePeer { ordinal, founding: false, model: model_of_new(observed) },
+            Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) },
             Step::AddLearner { ordinal },
         ]),
     }

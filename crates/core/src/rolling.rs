@@ -120,10 +120,10 @@ fn back_up_first(observed: &Observed) -> Plan {
 /// What has to come before the first member of a new EtcdCluster is made. One that was created again goes on with the data
 /// that it finds, if it asks for a version that can read it.
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
-    let is_unborn = observed.cluster_id.is_none() && !observed.versions.is_accepted();
-    let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_unborn);
+    let is_not_bootstrapped = observed.cluster_id.is_none() && !observed.versions.is_accepted();
+    let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_not_bootstrapped);
     let plan = before_any_change(observed);
-    // A founding that has begun goes on with the version that it began with.
+    // A bootstrap that has begun goes on with the version that it began with.
     let goes_on = observed.versions.accepted.is_some() && plan.steps.is_empty();
     Some(plan).filter(|plan| is_new && !goes_on && *plan != Plan::default())
 }

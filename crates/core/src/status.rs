@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::conditions::{Statement, conditions_after};
 use crate::diagnosis::{data_loss, known_members, unwell_since};
-use crate::founders;
+use crate::initial_members;
 use crate::maintenance::is_out_of_space;
 use crate::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};
 use crate::plan::Plan;
@@ -30,7 +30,8 @@ pub fn status_to_report(
         ready_replicas: count(healthy_voters(observed)),
         updated_replicas: count(updated(observed)),
         label_selector: Some(selector_of_cluster(&observed.place.cluster)),
-        birth: previous.birth.clone(),
+        bootstrap: previous.bootstrap().cloned(),
+        birth: None,
         cluster_id: previous.cluster_id.clone(),
         leader: leader.and_then(|leader| name_of(observed, leader)).or_else(|| previous.leader.clone()),
         members: members(observed, previous),
@@ -68,7 +69,7 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
                     message.push_str(&format!("; {}: {}", observed.place.member_name(*ordinal), problem.message));
                 }
             }
-            Statement::no("Available", "NotYetBorn", message)
+            Statement::no("Available", "Bootstrapping", message)
         }
         Some(_) => quorum_lost(observed, previous, now).unwrap_or_else(|| {
             let reasons = problems(observed).join("; ");
@@ -103,7 +104,7 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
         "QuorumLost",
         format!(
             "{} of {} members lost their data, and the rest can never be a quorum again (unavailable since {since}): {}; \
-             {left}. Nothing is deleted and nothing is founded anew. Bring the lost volumes back, or restore a backup into \
+             {left}. Nothing is deleted and nothing is bootstrapped again. Bring the lost volumes back, or restore a backup into \
              a new cluster, or delete this EtcdCluster together with its volume claims to begin with an empty one",
             lost.len(),
             known.len(),
@@ -125,10 +126,11 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
     }
     let recorded = known_members(observed).filter(|(_, _, started)| *started);
     let recorded: Vec<(u32, u64)> = recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
-    match &observed.birth {
-        Some(birth) if recorded.is_empty() => {
-            let founder = |ordinal: u32| (ordinal, founders::identity_of(&observed.place, birth, ordinal).member_id);
-            (0..birth.size).map(founder).collect()
+    match &observed.bootstrap {
+        Some(bootstrap) if recorded.is_empty() => {
+            let initial_member =
+                |ordinal: u32| (ordinal, initial_members::identity_of(&observed.place, bootstrap, ordinal).member_id);
+            (0..bootstrap.size).map(initial_member).collect()
         }
         _ => recorded,
     }

@@ -41,7 +41,7 @@ pub fn verdict(observed: &Observed) -> Verdict {
         ));
     }
     if observed.cluster_id.is_none() {
-        return verdict_before_birth(observed, &wanted);
+        return verdict_before_bootstrap(observed, &wanted);
     }
     if observed.membership.is_none() {
         return verdict_without_a_quorum(observed, &wanted);
@@ -73,12 +73,12 @@ pub fn verdict(observed: &Observed) -> Verdict {
     Verdict::Refused(too_far(&wanted, current))
 }
 
-/// Founders that may have begun already have data of the version that they were made with, though nobody has heard of them.
-fn verdict_before_birth(observed: &Observed, wanted: &Version) -> Verdict {
+/// Initial members that may have begun already have data of the version that they were made with, though nobody has heard of them.
+fn verdict_before_bootstrap(observed: &Observed, wanted: &Version) -> Verdict {
     let accepted = observed.versions.accepted.as_deref().and_then(parse);
     match accepted.filter(|accepted| accepted.minor != wanted.minor) {
         Some(accepted) if may_have_begun(observed) => Verdict::Refused(format!(
-            "the cluster is just being founded with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
+            "the cluster is still bootstrapping with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
              delete the cluster and its volume claims and create it anew",
             accepted.major, accepted.minor
         )),
@@ -86,11 +86,11 @@ fn verdict_before_birth(observed: &Observed, wanted: &Version) -> Verdict {
     }
 }
 
-/// Whether any founder may have written data: not if something keeps all of them from running.
+/// Whether any initial member may have written data: not if something keeps all of them from running.
 fn may_have_begun(observed: &Observed) -> bool {
     let is_kept_from_running = |pod: &Pod| pod.problem.is_some();
-    let mut founders = observed.claims.keys().chain(observed.pods.keys());
-    founders.any(|ordinal| !observed.pods.get(ordinal).is_some_and(is_kept_from_running))
+    let mut initial_members = observed.claims.keys().chain(observed.pods.keys());
+    initial_members.any(|ordinal| !observed.pods.get(ordinal).is_some_and(is_kept_from_running))
 }
 
 fn not_agreed(wanted: &Version) -> Waiting {

@@ -9,8 +9,12 @@ use crate::plan::Step;
 pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> {
     let name = |ordinal: &u32| observed.place.member_name(*ordinal);
     Some(match step {
-        Step::RecordBirth(birth) => ("Founding", format!("a cluster of {} members is being founded", birth.size)),
-        Step::RecordClusterId(id) => ("Born", format!("the members have formed the etcd cluster {}", format_id(*id))),
+        Step::RecordBootstrap(bootstrap) => {
+            ("Bootstrapping", format!("bootstrapping a cluster of {} members", bootstrap.size))
+        }
+        Step::RecordClusterId(id) => {
+            ("Bootstrapped", format!("the members have formed the etcd cluster {}", format_id(*id)))
+        }
         Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
             ("StartingMember", format!("{} is being started", name(ordinal)))
         }

@@ -47,7 +47,7 @@ pub struct Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub id: u64,
-    /// Empty until the member has started for the first time, unless it is a founder.
+    /// Empty until the member has started for the first time, unless it is an initial member.
     pub name: String,
     pub peer_urls: Vec<String>,
     pub client_urls: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Has it ever started? A member publishes its client URLs when it joins. Its name tells nothing: that of a founder
+    /// Has it ever started? A member publishes its client URLs when it joins. Its name tells nothing: that of an initial member
     /// is known to the others from the beginning.
     pub fn has_started(&self) -> bool {
         !self.client_urls.is_empty()

@@ -50,7 +50,7 @@ pub fn create(group: &str) -> Result<()> {
             if !path.is_dir() {
                 std::fs::create_dir(&path).with_context(|| format!("creating the control group {}", path.display()))?;
             }
-            // A cpuset is born empty, and no process may enter it then.
+            // A cpuset starts empty, and no process may enter it then.
             for file in ["cpuset.cpus", "cpuset.mems"] {
                 let (own, parent) = (path.join(file), path.with_file_name(file));
                 if hierarchy.ends_with("cpuset") {

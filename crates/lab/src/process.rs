@@ -42,7 +42,7 @@ impl Daemon<'_> {
         let log = File::options().create(true).append(true).open(&path);
         let log = log.with_context(|| format!("opening the log {}", path.display()))?;
         let mut command = Command::new("sh");
-        // The shell enters the group first, so that whatever follows is born in it. `setsid --fork` makes what it starts
+        // The shell enters the group first, so that whatever follows starts in it. `setsid --fork` makes what it starts
         // a child of init: it outlives us, and somebody collects it when it ends.
         command.args(["-c", "echo $$ > \"$0\" && exec setsid --fork \"$@\""]).arg(cgroup::entrance(self.group));
         command.args(keeper).arg("nsenter").arg(format!("--net={}", self.namespace.display())).arg(program).args(args);

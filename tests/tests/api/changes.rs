@@ -62,13 +62,13 @@ fn volumes_grow_but_do_not_shrink() {
 fn volumes_that_cannot_follow_a_change_need_a_migration() {
     let namespace = Namespace::create("api-volumes");
     namespace.apply(&cluster().to_string()).unwrap();
-    let born = particular_cluster()["spec"]["storage"]["volumeClaimTemplate"].clone();
+    let template = particular_cluster()["spec"]["storage"]["volumeClaimTemplate"].clone();
     let needs_migration = |manifest: Value| {
         refuses(&namespace, [(manifest.clone(), FOLLOWS_NOT), (manifest.clone(), "set spec.storage.migrate to true")]);
         takes(&namespace, [migrating(manifest)]);
     };
     // Added to a cluster that says little.
-    for (field, value) in born.as_object().unwrap() {
+    for (field, value) in template.as_object().unwrap() {
         if field != "storageClassName" {
             needs_migration(with(&format!("spec/storage/volumeClaimTemplate/{field}"), value.clone()));
         }

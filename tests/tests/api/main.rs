@@ -139,7 +139,7 @@ fn defaults_columns_scale_and_selector() {
 
     eventually("the operator reports", Duration::from_secs(20), || {
         let wide = namespace.kubectl("get etcdclusters -o wide");
-        if wide.contains("NotYetBorn") { Ok(()) } else { Err(format!("no reason with -o wide: {wide}")) }
+        if wide.contains("Bootstrapping") { Ok(()) } else { Err(format!("no reason with -o wide: {wide}")) }
     });
     assert_eq!(namespace.get("etcdcluster c")["status"]["observedGeneration"], 1);
     let table = namespace.kubectl("get etcdclusters");
@@ -195,7 +195,7 @@ fn kubectl_explains_every_field_of_ours() {
         "etcdcluster.spec.etcd.quotaBackendBytes",
         "etcdcluster.spec.etcd.autoCompaction.retention",
         "etcdcluster.spec.etcd.extraArgs",
-        "etcdcluster.status.birth.token",
+        "etcdcluster.status.bootstrap.token",
         "etcdcluster.status.clusterID",
         "etcdcluster.status.leader",
         "etcdcluster.status.members.id",

@@ -104,12 +104,12 @@ fn a_version_without_an_image_is_told_in_words() {
     });
     assert_eq!(pod["metadata"]["name"], "c-0");
     assert_eq!(etcd.condition("Available")["status"], "False");
-    assert_eq!(etcd.condition("Progressing")["reason"], "Founding");
+    assert_eq!(etcd.condition("Progressing")["reason"], "Bootstrapping");
 }
 
-/// A founder whose node comes late is still a founder: it starts with no data, and is let in.
+/// An initial member whose node comes late is still an initial member: it starts with no data, and is let in.
 #[test]
-fn a_founder_that_starts_late_is_let_in() {
+fn an_initial_member_that_starts_late_is_let_in() {
     let namespace = Namespace::create("create-late");
     for node in ["node1", "node2"] {
         namespace.kubectl(&format!("label node {node} --overwrite create-late=yes"));
@@ -126,7 +126,7 @@ fn a_founder_that_starts_late_is_let_in() {
     });
     namespace.apply(&cluster.to_string()).unwrap();
     let etcd = Etcd { namespace: &namespace, name: "c".to_owned() };
-    e2e::eventually("two founders serve, and the third is missed", std::time::Duration::from_secs(60), || {
+    e2e::eventually("two initial members serve, and the third is missed", std::time::Duration::from_secs(60), || {
         let (available, degraded) = (etcd.condition("Available"), etcd.condition("Degraded"));
         let message = degraded["message"].as_str().unwrap_or_default();
         let told = available["status"] == "True" && message.contains("no node takes its pod");

@@ -87,7 +87,7 @@ fn somebody_elses_pod_is_left_alone() {
     assert!(try_kubectl("--namespace repair-foreign exec c-0 -- true").is_ok(), "the other pod still runs");
 }
 
-/// A claim that somebody else made under a member's name may hold anything: no cluster is founded on it.
+/// A claim that somebody else made under a member's name may hold anything: no cluster is bootstrapped on it.
 #[test]
 fn somebody_elses_claim_is_left_alone() {
     let namespace = Namespace::create("repair-claim");

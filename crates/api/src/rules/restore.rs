@@ -21,7 +21,7 @@ pub fn restore_stays() -> Rule {
         .reason(Reason::FieldValueForbidden)
 }
 
-/// A cluster is founded once. What it was founded with may be forgotten afterwards, but not be something else.
+/// A cluster is bootstrapped once. What it was bootstrapped with may be forgotten afterwards, but not be something else.
 pub fn bootstrap_is_not_made_up_later() -> Rule {
     Rule::new(format!(
         "!({}) || ({} && self.{RESTORE} == oldSelf.{RESTORE})",

@@ -1,7 +1,7 @@
 //! An EtcdCluster that is created again takes up the volumes of its earlier life.
 
 use super::support::*;
-use crate::observed::{Birth, Claim, Identity, Observed};
+use crate::observed::{Bootstrap, Claim, Identity, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 
 fn recreated(size: u32) -> Observed {
@@ -16,7 +16,7 @@ fn adopted(size: u32) -> Observed {
 }
 
 #[test]
-fn it_takes_its_old_id_and_is_not_born_again() {
+fn it_takes_its_old_id_and_is_not_bootstrapped_again() {
     assert_eq!(plan(&recreated(3)), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
 }
 
@@ -28,10 +28,10 @@ fn all_members_come_back_on_their_own_data() {
         let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
         assert_eq!(
             (&of_member[0], &of_member[2]),
-            (&Step::CreatePeer { ordinal, founding: false, model: Model::Spec }, &record)
+            (&Step::CreatePeer { ordinal, initial: false, model: Model::Spec }, &record)
         );
         let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
-        assert_eq!((*of, start.told, &start.founding), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.told, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
     }
 }
 
@@ -53,21 +53,22 @@ fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
 }
 
 #[test]
-fn founders_whose_claims_were_not_marked_yet_come_back_too() {
+fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
     let mut observed = adopted(3);
     for ordinal in [1, 2] {
         observed.claims.get_mut(&ordinal).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
-    let pods = steps.iter().filter(|step| matches!(step, Step::CreatePod { start, .. } if start.founding.is_none()));
+    let pods =
+        steps.iter().filter(|step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none()));
     assert_eq!(pods.count(), 3);
 }
 
 #[test]
-fn a_claim_of_another_birth_is_not_taken_for_a_founders() {
+fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
     let mut observed = adopted(3);
-    let birth = Some(Birth { token: "other".into(), size: 3 });
-    observed.claims.insert(2, Claim { birth, ..Claim::default() });
+    let bootstrap = Some(Bootstrap { token: "other".into(), size: 3 });
+    observed.claims.insert(2, Claim { bootstrap, ..Claim::default() });
     observed.claims.insert(3, Claim::default());
     let steps = steps_of(&observed);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 2.., .. })), "{steps:?}");
@@ -97,17 +98,17 @@ fn volumes_of_two_clusters_are_refused() {
 }
 
 #[test]
-fn a_birth_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
+fn a_bootstrap_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
     let mut observed = new_cluster(5);
     observed.uid = "uid-2".into();
-    observed.claims.insert(1, Claim { birth: Some(birth_of(3)), ..Claim::default() });
-    assert_eq!(steps_of(&observed), [Step::RecordBirth(birth_of(3))]);
+    observed.claims.insert(1, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(bootstrap_of(3))]);
 }
 
 #[test]
-fn a_cluster_without_volumes_is_born_anew() {
+fn a_cluster_without_volumes_is_bootstrapped_anew() {
     let mut observed = cluster_of(3);
     observed.claims.clear();
     observed.recreate();
-    assert_eq!(steps_of(&observed), [Step::RecordBirth(Birth { token: "uid-2".into(), size: 3 })]);
+    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(Bootstrap { token: "uid-2".into(), size: 3 })]);
 }

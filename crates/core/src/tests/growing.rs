@@ -12,7 +12,7 @@ fn growing(from: u32, to: u32) -> Observed {
 fn the_peer_comes_before_the_learner() {
     for (from, to) in [(1, 3), (3, 5), (10, 11)] {
         let expected = vec![
-            Step::CreatePeer { ordinal: from, founding: false, model: Model::Spec },
+            Step::CreatePeer { ordinal: from, initial: false, model: Model::Spec },
             Step::AddLearner { ordinal: from },
         ];
         assert_eq!(plan(&growing(from, to)), Plan { steps: expected, waiting: None });
@@ -32,9 +32,9 @@ fn a_learner_starts_fresh_with_its_identity_and_the_live_membership() {
     observed.join_as_learner(3);
     let plan = plan(&observed);
     let initial_cluster = (0..4).map(entry_of).collect();
-    let start = Start { founding: None, initial_cluster, told: fresh(3), serves_clients: false };
+    let start = Start { bootstrap_token: None, initial_cluster, told: fresh(3), serves_clients: false };
     let expected = [
-        Step::CreateClaim { ordinal: 3, birth: None, identity: Some(identity_of(3)) },
+        Step::CreateClaim { ordinal: 3, bootstrap: None, identity: Some(identity_of(3)) },
         Step::CreatePod { ordinal: 3, start },
     ];
     assert_eq!(plan.steps, expected, "and no second learner");
@@ -48,7 +48,7 @@ fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     observed.peers.remove(&3);
     let steps = steps_of(&observed);
     let expected = [
-        Step::CreatePeer { ordinal: 3, founding: false, model: Model::Spec },
+        Step::CreatePeer { ordinal: 3, initial: false, model: Model::Spec },
         Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false },
     ];
     assert_eq!(steps[..2], expected);
@@ -100,7 +100,7 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
     observed.answer(3);
     let expected = [
         Step::TellPod { ordinal: 3, told: kept(3), serves_clients: true },
-        Step::CreatePeer { ordinal: 4, founding: false, model: Model::Spec },
+        Step::CreatePeer { ordinal: 4, initial: false, model: Model::Spec },
         Step::AddLearner { ordinal: 4 },
     ];
     assert_eq!(steps_of(&observed), expected);

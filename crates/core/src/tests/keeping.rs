@@ -45,7 +45,7 @@ fn a_member_without_its_pod_starts_again_on_its_own_data() {
     observed.pods.remove(&1);
     observed.answers.remove(&1);
     let initial_cluster = (0..3).map(entry_of).collect();
-    let start = Start { founding: None, initial_cluster, told: kept(1), serves_clients: true };
+    let start = Start { bootstrap_token: None, initial_cluster, told: kept(1), serves_clients: true };
     assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: 1, start }]);
 }
 
@@ -96,7 +96,7 @@ fn a_lost_peer_is_made_again_with_what_is_known() {
     let mut observed = cluster_of(3);
     observed.peers.remove(&1);
     let expected = [
-        Step::CreatePeer { ordinal: 1, founding: false, model: Model::Spec },
+        Step::CreatePeer { ordinal: 1, initial: false, model: Model::Spec },
         Step::RecordMember { ordinal: 1, identity: identity_of(1), started: true },
     ];
     assert_eq!(steps_of(&observed), expected);
@@ -125,7 +125,7 @@ fn after_a_power_cut_all_start_again_with_their_data() {
     assert_eq!(plan.steps.len(), 3);
     for (ordinal, step) in (0..).zip(&plan.steps) {
         let Step::CreatePod { ordinal: of, start } = step else { panic!("{step:?}") };
-        assert_eq!((*of, start.told, &start.founding), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.told, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
     }
 }
 
@@ -138,7 +138,7 @@ fn without_a_quorum_pods_that_are_there_are_left_alone() {
 }
 
 #[test]
-fn a_power_cut_right_after_birth_is_survived() {
+fn a_power_cut_right_after_bootstrap_is_survived() {
     // The ID of the cluster is recorded, but not yet who its members are: they must come back nevertheless.
     let mut observed = cluster_of(3);
     observed.lose_quorum();
@@ -148,7 +148,7 @@ fn a_power_cut_right_after_birth_is_survived() {
         observed.claims.get_mut(&ordinal).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
-    let starts = |step: &Step| matches!(step, Step::CreatePod { start, .. } if start.founding.is_none());
+    let starts = |step: &Step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none());
     assert_eq!((steps.len(), steps.iter().filter(|step| starts(step)).count()), (3, 3), "{steps:?}");
 }
 

@@ -2,7 +2,7 @@
 //! are carried out in.
 
 mod adopting;
-mod birth;
+mod bootstrap;
 mod growing;
 mod keeping;
 mod maintaining;

@@ -1,6 +1,6 @@
 //! Members become what the spec asks for, one at a time.
 
-use super::support::{NOW, VERSION, awaited, birth_of, cluster_of, identity_of, new_cluster, steps_of};
+use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, steps_of};
 use crate::changes::{Change, Way};
 use crate::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::plan::{Model, Step, plan};
@@ -178,7 +178,7 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
 }
 
 #[test]
-fn ephemeral_founder_that_never_ran_is_made_anew_beside_those_that_run() {
+fn ephemeral_initial_member_that_never_ran_is_made_anew_beside_those_that_run() {
     for is_refused in [true, false] {
         let mut observed = Observed { durable: false, ..outdated(3, &[]) };
         observed.claims.clear();
@@ -196,9 +196,9 @@ fn ephemeral_founder_that_never_ran_is_made_anew_beside_those_that_run() {
 }
 
 #[test]
-fn founders_with_refused_pods_are_made_anew_when_the_spec_goes_back() {
+fn initial_members_with_refused_pods_are_made_anew_when_the_spec_goes_back() {
     let mut observed = new_cluster(3);
-    observed.birth = Some(birth_of(3));
+    observed.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
         observed.outdated.insert(ordinal, change(Way::Resize));
@@ -230,9 +230,9 @@ fn pending_members_without_a_quorum_need_no_turn() {
 }
 
 #[test]
-fn pending_founders_are_made_anew_with_resources_that_a_node_has() {
+fn pending_initial_members_are_made_anew_with_resources_that_a_node_has() {
     let mut observed = new_cluster(3);
-    observed.birth = Some(birth_of(3));
+    observed.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
         let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
@@ -310,7 +310,7 @@ fn what_is_kept_in_pods_is_kept_by_new_members() {
     assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: 2 }]);
     observed.peers.remove(&2);
     observed.outdated.clear();
-    let made = Step::CreatePeer { ordinal: 2, founding: false, model: Model::Spec };
+    let made = Step::CreatePeer { ordinal: 2, initial: false, model: Model::Spec };
     assert_eq!(steps_of(&observed), [made, Step::AddLearner { ordinal: 2 }]);
 }
 

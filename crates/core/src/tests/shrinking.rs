@@ -81,12 +81,12 @@ fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
 }
 
 #[test]
-fn nobody_comes_or_leaves_before_every_founder_has_started() {
-    // A founder's pod was told who its fellows are; etcd would not start with an outdated list.
+fn nobody_comes_or_leaves_before_every_initial_member_has_started() {
+    // An initial member's pod was told who its fellows are; etcd would not start with an outdated list.
     for replicas in [1, 5] {
         let mut observed = shrinking(3, replicas);
         observed.member_mut(0).started = false;
-        assert_eq!(awaited(&plan(&observed)), "FounderStarting", "to {replicas}");
+        assert_eq!(awaited(&plan(&observed)), "InitialMemberStarting", "to {replicas}");
     }
     let mut observed = shrinking(3, 1);
     observed.member_mut(2).started = false;
@@ -130,7 +130,7 @@ fn who_has_left_loses_pod_and_claim_and_then_its_peer() {
 fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
     let mut observed = cluster_of(3);
     observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
-    observed.claims.insert(4, Claim { birth: Some(birth_of(3)), ..Claim::default() });
+    observed.claims.insert(4, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
     observed.claims.insert(5, Claim::default());
     let other = Identity { member_id: 1, cluster_id: 0xbad };
     observed.claims.insert(6, Claim { identity: Some(other), ..Claim::default() });

@@ -50,12 +50,21 @@ fn a_healthy_cluster() {
 }
 
 #[test]
-fn what_was_recorded_about_the_birth_stays() {
-    let birth = etcd_operator_api::Birth { token: "uid-1".into(), size: 3 };
+fn what_was_recorded_about_the_bootstrap_stays() {
+    let bootstrap = etcd_operator_api::BootstrapRecord { token: "uid-1".into(), size: 3 };
     let previous =
-        EtcdClusterStatus { birth: Some(birth), cluster_id: Some("c1".into()), ..EtcdClusterStatus::default() };
+        EtcdClusterStatus { bootstrap: Some(bootstrap), cluster_id: Some("c1".into()), ..EtcdClusterStatus::default() };
     let status = report_after(&cluster_of(3), &previous, 1);
-    assert_eq!((status.birth, status.cluster_id), (previous.birth, previous.cluster_id));
+    assert_eq!((status.bootstrap, status.cluster_id), (previous.bootstrap, previous.cluster_id));
+}
+
+#[test]
+fn bootstrap_recorded_under_its_earlier_name_moves_to_the_new_one() {
+    let earlier = serde_json::json!({"birth": {"token": "uid-1", "size": 3}, "clusterID": "c1"});
+    let previous: EtcdClusterStatus = serde_json::from_value(earlier).unwrap();
+    let status = report_after(&cluster_of(3), &previous, 1);
+    let written = serde_json::to_value(&status).unwrap();
+    assert_eq!((&written["bootstrap"]["token"], &written["birth"]), (&"uid-1".into(), &serde_json::Value::Null));
 }
 
 #[test]
@@ -74,16 +83,16 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
 }
 
 #[test]
-fn a_cluster_that_is_not_born_yet_is_neither_available_nor_degraded() {
-    let mut observed = Observed { birth: Some(birth_of(3)), ..new_cluster(3) };
+fn a_cluster_that_is_not_bootstrapped_yet_is_neither_available_nor_degraded() {
+    let mut observed = Observed { bootstrap: Some(bootstrap_of(3)), ..new_cluster(3) };
     observed.pods.insert(
         1,
         Pod { problem: Some(Problem::new(ProblemKind::NoNode, "no node takes its pod: none")), ..Pod::default() },
     );
     let status = report(&observed);
     let message = "the members are being started for the first time; c-1: no node takes its pod: none";
-    assert_eq!(said(&status, "Available"), ("False", "NotYetBorn", message));
-    assert_eq!(said(&status, "Progressing"), ("True", "Founding", "0 of the 3 founding members answer"));
+    assert_eq!(said(&status, "Available"), ("False", "Bootstrapping", message));
+    assert_eq!(said(&status, "Progressing"), ("True", "Bootstrapping", "0 of 3 initial members answer"));
     assert_eq!(condition(&status, "Degraded").status, "False");
 }
 
@@ -162,10 +171,10 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
     assert_eq!(said(&status, "Available").2, "3 of 3 voting members answer", "a learner is no voter");
     assert_eq!((status.members[3].role, status.members[3].healthy), (Some(MemberRole::Learner), Some(false)));
 
-    let mut founder = cluster_of(3);
-    founder.member_mut(2).started = false;
-    founder.fall_silent(2);
-    assert_eq!(said(&report(&founder), "Degraded").2, "c-2 does not answer (timed out)");
+    let mut initial_member = cluster_of(3);
+    initial_member.member_mut(2).started = false;
+    initial_member.fall_silent(2);
+    assert_eq!(said(&report(&initial_member), "Degraded").2, "c-2 does not answer (timed out)");
 }
 
 #[test]
@@ -187,7 +196,7 @@ fn progress_is_told_in_words() {
     let mut stopping = cluster_of(3);
     stopping.pods.get_mut(&1).unwrap().finished = true;
     let cases = [
-        (new_cluster(3), "Founding", "a cluster of 3 members is being founded"),
+        (new_cluster(3), "Bootstrapping", "bootstrapping a cluster of 3 members"),
         (starting, "StartingMember", "c-1 is being started"),
         (adding, "AddingMember", "c-3 is being added as a learner"),
         (learner, "LearnerStarting", "c-3 has joined as a learner and is starting"),

@@ -44,7 +44,7 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
         "{message}"
     );
     assert!(message.contains("unavailable since 2027-01-15T08:01:00Z"), "{message}");
-    assert!(message.contains("Nothing is deleted and nothing is founded anew"), "{message}");
+    assert!(message.contains("Nothing is deleted and nothing is bootstrapped again"), "{message}");
     let later = report_after(&Observed { now: lost.now + 600, ..lost }, &status);
     assert_eq!(said(&later, "Available").2, message, "the time is that of the loss");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::names::Place;
 use crate::observed::{
-    Answer, Birth, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told, Versions,
+    Answer, Bootstrap, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told, Versions,
 };
 use crate::plan::{Plan, Step, plan};
 
@@ -16,8 +16,8 @@ pub fn place() -> Place {
     Place { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
 }
 
-pub fn birth_of(size: u32) -> Birth {
-    Birth { token: "uid-1".into(), size }
+pub fn bootstrap_of(size: u32) -> Bootstrap {
+    Bootstrap { token: "uid-1".into(), size }
 }
 
 pub fn identity_of(ordinal: u32) -> Identity {
@@ -50,7 +50,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         replace_after: Some(300),
         defragments: true,
         quota: 2 << 30,
-        birth: None,
+        bootstrap: None,
         cluster_id: None,
         versions: Versions { wanted: VERSION.into(), accepted: Some(VERSION.into()), ..Versions::default() },
         backup_first: Default::default(),
@@ -71,10 +71,10 @@ pub fn new_cluster(replicas: u32) -> Observed {
     }
 }
 
-/// A cluster that is as it should be: born, and everybody well. The member 0 leads.
+/// A cluster that is as it should be: bootstrapped, and everybody well. The member 0 leads.
 pub fn cluster_of(size: u32) -> Observed {
     let mut observed = Observed {
-        birth: Some(birth_of(size)),
+        bootstrap: Some(bootstrap_of(size)),
         cluster_id: Some(CLUSTER_ID),
         membership: Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() }),
         versions: Versions { cluster: Some("3.6.0".into()), ..new_cluster(size).versions },
@@ -102,7 +102,7 @@ impl Observed {
         let version = self.versions.wanted.clone();
         self.peers.insert(ordinal, Peer { identity, started: true, version, proven: true, ..Peer::default() });
         let version = self.versions.cluster.as_ref().map(|_| VERSION.to_owned());
-        let claim = Claim { birth: self.birth.clone(), identity, version, ..Claim::default() };
+        let claim = Claim { bootstrap: self.bootstrap.clone(), identity, version, ..Claim::default() };
         if self.durable {
             self.claims.insert(ordinal, claim);
         }

@@ -170,11 +170,11 @@ fn what_is_refused_reaches_no_new_member() {
     observed.peers.remove(&1);
     observed.outdated.remove(&1);
     let steps = steps_of(&observed);
-    let made = Step::CreatePeer { ordinal: 1, founding: false, model: Model::Member(0) };
+    let made = Step::CreatePeer { ordinal: 1, initial: false, model: Model::Member(0) };
     assert!(steps.contains(&made), "{steps:?}");
     observed.peers.clear();
     observed.outdated.clear();
-    let made = Step::CreatePeer { ordinal: 0, founding: false, model: Model::SpecWithVersion("3.5.35".into()) };
+    let made = Step::CreatePeer { ordinal: 0, initial: false, model: Model::SpecWithVersion("3.5.35".into()) };
     assert!(steps_of(&observed).contains(&made));
 }
 
@@ -217,7 +217,7 @@ fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     observed.versions.oldest_log = None;
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
-    assert!(accepts(&asked("3.6.16", "3.7.3")), "founded by 3.6");
+    assert!(accepts(&asked("3.6.16", "3.7.3")), "bootstrapped by 3.6");
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn a_backup_comes_first_if_one_is_asked_for() {
 }
 
 #[test]
-fn while_a_cluster_is_founded_it_stays_with_its_minor() {
+fn while_a_cluster_is_bootstrapped_it_stays_with_its_minor() {
     let mut observed = Observed { cluster_id: None, membership: None, ..asked("3.5.20", "3.6.16") };
     observed.answers.clear();
-    observed.birth = Some(super::support::birth_of(3));
+    observed.bootstrap = Some(super::support::bootstrap_of(3));
     let is_accepted = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::AcceptVersion(_)));
     assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
     observed.versions.wanted = "3.5.35".into();

@@ -56,7 +56,7 @@ impl Etcd {
         self.run(&everybody.join(","), if others.is_empty() { "new" } else { "existing" }, more_flags);
     }
 
-    /// Starts them as the founders of a cluster.
+    /// Starts them as the initial members of a cluster.
     pub fn found(members: &mut [Self], more_flags: &[&str]) {
         let everybody: Vec<String> = members.iter().map(Self::as_peer).collect();
         for member in members {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use etcd_operator_api::{Birth as RecordedBirth, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
-use etcd_operator_core::observed::{Birth, Identity, Replacement, Told};
+use etcd_operator_api::{BootstrapRecord, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
+use etcd_operator_core::observed::{Bootstrap, Identity, Replacement, Told};
 use etcd_operator_core::plan::{Model, Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -20,7 +20,7 @@ use super::reconcile::Context;
 use super::report;
 use super::seen::Seen;
 use crate::objects::annotations::{
-    DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_birth, read_identity, role,
+    DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_bootstrap, read_identity, role,
 };
 use crate::objects::peer::Recipe;
 use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
@@ -61,12 +61,12 @@ impl<'a> Actor<'a> {
             self.confirm(step).await?;
         }
         match step {
-            Step::RecordBirth(birth) => {
-                let size = i32::try_from(birth.size).unwrap_or(i32::MAX);
-                let birth = RecordedBirth { token: birth.token.clone(), size };
+            Step::RecordBootstrap(bootstrap) => {
+                let size = i32::try_from(bootstrap.size).unwrap_or(i32::MAX);
+                let bootstrap = BootstrapRecord { token: bootstrap.token.clone(), size };
                 let version = self.cluster.spec.version.clone();
                 self.record(|status| {
-                    status.birth = Some(birth);
+                    status.bootstrap = Some(bootstrap);
                     status.oldest_log_version = Some(version.clone());
                     status.target_version = Some(version);
                 })
@@ -78,12 +78,12 @@ impl<'a> Actor<'a> {
                 self.tell("ClusterCreated", &self.cluster.name_any(), format!("The members form the etcd cluster {id}"))
                     .await
             }
-            Step::CreatePeer { ordinal, founding, model } => self.create_peer(*ordinal, *founding, model).await,
+            Step::CreatePeer { ordinal, initial, model } => self.create_peer(*ordinal, *initial, model).await,
             Step::RecordMember { ordinal, identity, started } => {
                 self.record_member(*ordinal, *identity, *started).await
             }
-            Step::CreateClaim { ordinal, birth, identity } => {
-                self.create_claim(*ordinal, birth.as_ref(), *identity).await
+            Step::CreateClaim { ordinal, bootstrap, identity } => {
+                self.create_claim(*ordinal, bootstrap.as_ref(), *identity).await
             }
             Step::MarkClaim { ordinal, identity, version } => {
                 let mut notes = of_identity(Some(*identity));
@@ -158,11 +158,12 @@ impl<'a> Actor<'a> {
         }
     }
 
-    async fn create_peer(&mut self, ordinal: u32, founding: bool, model: &Model) -> Result<(), Error> {
+    async fn create_peer(&mut self, ordinal: u32, initial: bool, model: &Model) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let founders = self.world.observed.birth.as_ref().filter(|_| founding).map(|birth| birth.size);
+        let initial_members =
+            self.world.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
         let recipe = self.recipe(model)?;
-        let peer = peer::peer(self.cluster, &self.world.observed.place, ordinal, founders, recipe);
+        let peer = peer::peer(self.cluster, &self.world.observed.place, ordinal, initial_members, recipe);
         let created = match self.create::<EtcdPeer>(peer).await? {
             Some(created) => {
                 self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
@@ -222,10 +223,15 @@ impl<'a> Actor<'a> {
         patched.map(drop).map_err(|error| api_error(format!("recording in the status of {name}"), error))
     }
 
-    async fn create_claim(&self, ordinal: u32, birth: Option<&Birth>, identity: Option<Identity>) -> Result<(), Error> {
+    async fn create_claim(
+        &self,
+        ordinal: u32,
+        bootstrap: Option<&Bootstrap>,
+        identity: Option<Identity>,
+    ) -> Result<(), Error> {
         let name = self.name(ordinal);
         let Some(template) = &self.cluster.spec.storage.volume_claim_template else { return Ok(()) };
-        let claim = claim::claim(self.cluster, template, &name, birth, identity);
+        let claim = claim::claim(self.cluster, template, &name, bootstrap, identity);
         if self.create::<PersistentVolumeClaim>(claim).await?.is_some() {
             return self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await;
         }
@@ -233,7 +239,7 @@ impl<'a> Actor<'a> {
         let doing = || format!("reading the volume claim {name}");
         let found: PersistentVolumeClaim = self.api().get(&name).await.map_err(|error| api_error(doing(), error))?;
         let notes = found.annotations();
-        let ours = (birth.is_some() && read_birth(notes).as_ref() == birth)
+        let ours = (bootstrap.is_some() && read_bootstrap(notes).as_ref() == bootstrap)
             || (identity.is_some() && read_identity(notes) == identity);
         if !ours {
             return Err(Error::Impossible(format!(
@@ -246,8 +252,8 @@ impl<'a> Actor<'a> {
 
     async fn create_pod(&self, ordinal: u32, start: &Start) -> Result<(), Error> {
         let name = self.name(ordinal);
-        if start.founding.is_some() {
-            self.confirm_unborn().await?;
+        if start.bootstrap_token.is_some() {
+            self.confirm_not_bootstrapped().await?;
         }
         let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
@@ -325,11 +331,11 @@ impl<'a> Actor<'a> {
         Err(Error::OutOfDate(format!("a second look does not confirm {step:?}")))
     }
 
-    /// Reads the EtcdCluster from the API server itself: a cluster that was born meanwhile is not founded again.
-    async fn confirm_unborn(&self) -> Result<(), Error> {
-        let unborn =
+    /// Reads the EtcdCluster from the API server itself: a cluster that was bootstrapped meanwhile is not bootstrapped again.
+    async fn confirm_not_bootstrapped(&self) -> Result<(), Error> {
+        let not_bootstrapped =
             self.live_cluster().await?.is_some_and(|now| now.status.is_none_or(|status| status.cluster_id.is_none()));
-        if unborn { Ok(()) } else { Err(Error::OutOfDate("the cluster is born or gone".into())) }
+        if not_bootstrapped { Ok(()) } else { Err(Error::OutOfDate("the cluster is bootstrapped or gone".into())) }
     }
 
     /// The very same EtcdCluster as the API server has it at this moment. None if it is gone or going.

@@ -56,7 +56,7 @@ pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
     Asked { answers, statuses, membership, hearsay, alarms, compacted }
 }
 
-/// The version that the members have agreed on. A cluster that is being founded says 3.0.0 before they have.
+/// The version that the members have agreed on. A cluster that is bootstrapping says 3.0.0 before they have.
 pub async fn cluster_version(endpoints: &Endpoints, answers: &BTreeMap<u32, Result<Answer, String>>) -> Option<String> {
     let asked = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
     let said = MemberClient::new(endpoints.get(asked.0)?, PATIENCE).ok()?.cluster_version().await;

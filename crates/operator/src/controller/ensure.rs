@@ -148,9 +148,9 @@ impl Ensure<'_> {
     fn is_ours(&self, world: &World, ordinal: u32) -> bool {
         let observed = &world.observed;
         observed.claims.get(&ordinal).is_some_and(|claim| {
-            let born_here = claim.birth.is_some() && claim.birth == observed.birth;
+            let bootstrapped_here = claim.bootstrap.is_some() && claim.bootstrap == observed.bootstrap;
             let is_member = claim.identity.is_some_and(|identity| Some(identity.cluster_id) == observed.cluster_id);
-            !claim.deleting && (born_here || is_member)
+            !claim.deleting && (bootstrapped_here || is_member)
         })
     }
 

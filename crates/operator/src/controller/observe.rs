@@ -7,7 +7,7 @@ use std::time::Duration;
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
 use etcd_operator_core::names::Place;
 use etcd_operator_core::observed::{
-    AlarmKind, Birth, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
+    AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
     Replacement, Versions,
 };
 use etcd_operator_core::rolling::{needs_a_turn, updated};
@@ -24,7 +24,7 @@ use super::seen::{Seen, node_of_pod};
 use super::volumes::{obstacles_to_growth, should_grow};
 use super::{compare, node, outdated, pod_problem, upgrade_backup};
 use crate::objects::annotations::{
-    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_birth, read_identity, read_told,
+    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_identity, read_told,
 };
 use crate::objects::seed::{FETCH, RESTORE};
 
@@ -71,11 +71,11 @@ pub async fn observe(
         defragments: cluster.spec.defragments(),
         // That of the members as they were made: what the spec asks for now may not have reached them.
         quota: seen.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
-        birth: status.birth.as_ref().map(|birth| Birth {
-            token: birth.token.clone(),
-            size: u32::try_from(birth.size).unwrap_or_default().min(MOST_MEMBERS),
+        bootstrap: status.bootstrap().map(|bootstrap| Bootstrap {
+            token: bootstrap.token.clone(),
+            size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
         }),
-        // An ID that can't be read is nobody's: nothing is founded, and nothing that answers is taken for this cluster.
+        // An ID that can't be read is nobody's: nothing is bootstrapped, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
         versions: see_versions(cluster, &seen, &endpoints, &asked).await,
         backup_first: upgrade_backup::look(&context.client, cluster).await,
@@ -289,7 +289,7 @@ fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster,
     let template = cluster.spec.storage.volume_claim_template.as_ref();
     Claim {
         deleting: claim.metadata.deletion_timestamp.is_some() || claim.owner_references().iter().any(is_going_with),
-        birth: read_birth(claim.annotations()),
+        bootstrap: read_bootstrap(claim.annotations()),
         identity: read_identity(claim.annotations()),
         version: claim.annotations().get(DATA_VERSION).cloned(),
         size: capacity.map(|size| size.0.clone()),

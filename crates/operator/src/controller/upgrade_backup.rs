@@ -33,8 +33,8 @@ fn is_asked_for(cluster: &EtcdCluster) -> bool {
     let accepted = status.and_then(|status| status.target_version.as_deref()).and_then(|it| Version::parse(it).ok());
     let wanted = Version::parse(&cluster.spec.version).ok();
     let goes_up = accepted.zip(wanted).is_some_and(|(accepted, wanted)| wanted.minor > accepted.minor);
-    let is_born = status.is_some_and(|status| status.cluster_id.is_some());
-    goes_up && is_born && backup_first(cluster) != Some(false)
+    let is_bootstrapped = status.is_some_and(|status| status.cluster_id.is_some());
+    goes_up && is_bootstrapped && backup_first(cluster) != Some(false)
 }
 
 async fn look_for_backup(client: &Client, cluster: &EtcdCluster) -> kube::Result<BackupFirst> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etcd_operator_api::{format_id, parse_id};
 use etcd_operator_core::gate::{name_of_data, read_data};
-use etcd_operator_core::observed::{Birth, Identity, Told};
+use etcd_operator_core::observed::{Bootstrap, Identity, Told};
 
 /// On any object of a cluster: `true` stops everything that is done to the cluster.
 pub const PAUSED: &str = "etcd.improbable.io/paused";
@@ -24,9 +24,10 @@ pub const RESIZE_REFUSED: &str = "etcd.improbable.io/resize-refused";
 pub const DATA_VERSION: &str = "etcd.improbable.io/data-version";
 /// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node goes.
 pub const EVICTABLE_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
-/// On claims: the token and the size of the birth that the claim was made for.
-pub const BIRTH_TOKEN: &str = "etcd.improbable.io/birth-token";
-pub const BIRTH_SIZE: &str = "etcd.improbable.io/birth-size";
+/// On claims: the token and the size of the bootstrap that the claim was made for. Claims outlive operators, so these names
+/// stay as they were first written.
+pub const BOOTSTRAP_TOKEN: &str = "etcd.improbable.io/birth-token";
+pub const BOOTSTRAP_SIZE: &str = "etcd.improbable.io/birth-size";
 /// A label on pods: `voter`, `learner`, or `leaving` before it is restarted. The client Service selects the voters.
 pub const ROLE: &str = "etcd.improbable.io/role";
 pub const VOTER: &str = "voter";
@@ -54,9 +55,9 @@ pub fn of_told(told: Told) -> BTreeMap<&'static str, String> {
     all
 }
 
-pub fn of_birth(birth: Option<&Birth>) -> BTreeMap<&'static str, String> {
-    birth.map_or_else(BTreeMap::new, |birth| {
-        BTreeMap::from([(BIRTH_TOKEN, birth.token.clone()), (BIRTH_SIZE, birth.size.to_string())])
+pub fn of_bootstrap(bootstrap: Option<&Bootstrap>) -> BTreeMap<&'static str, String> {
+    bootstrap.map_or_else(BTreeMap::new, |bootstrap| {
+        BTreeMap::from([(BOOTSTRAP_TOKEN, bootstrap.token.clone()), (BOOTSTRAP_SIZE, bootstrap.size.to_string())])
     })
 }
 
@@ -71,8 +72,11 @@ pub fn read_told(annotations: &BTreeMap<String, String>) -> Option<Told> {
     Some(Told { data: read_data(annotations.get(DATA)?)?, identity: read_identity(annotations) })
 }
 
-pub fn read_birth(annotations: &BTreeMap<String, String>) -> Option<Birth> {
-    Some(Birth { token: annotations.get(BIRTH_TOKEN)?.clone(), size: annotations.get(BIRTH_SIZE)?.parse().ok()? })
+pub fn read_bootstrap(annotations: &BTreeMap<String, String>) -> Option<Bootstrap> {
+    Some(Bootstrap {
+        token: annotations.get(BOOTSTRAP_TOKEN)?.clone(),
+        size: annotations.get(BOOTSTRAP_SIZE)?.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -95,8 +99,8 @@ mod tests {
         ] {
             assert_eq!(read_told(&owned(of_told(told))), Some(told));
         }
-        let birth = Birth { token: "t".into(), size: 3 };
-        assert_eq!(read_birth(&owned(of_birth(Some(&birth)))), Some(birth));
+        let bootstrap = Bootstrap { token: "t".into(), size: 3 };
+        assert_eq!(read_bootstrap(&owned(of_bootstrap(Some(&bootstrap)))), Some(bootstrap));
         assert_eq!(read_told(&BTreeMap::new()), None);
     }
 }

@@ -1,22 +1,22 @@
 //! The claim for a member's volume. Nobody owns it, so that it outlives the cluster, unless the user wants it gone.
 
 use etcd_operator_api::{DeletionPolicy, EtcdCluster};
-use etcd_operator_core::observed::{Birth, Identity};
+use etcd_operator_core::observed::{Bootstrap, Identity};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::annotations::{of_birth, of_identity};
+use super::annotations::{of_bootstrap, of_identity};
 use super::{member_labels, owned_by_cluster};
 
 pub fn claim(
     cluster: &EtcdCluster,
     template: &PersistentVolumeClaimSpec,
     name: &str,
-    birth: Option<&Birth>,
+    bootstrap: Option<&Bootstrap>,
     identity: Option<Identity>,
 ) -> Value {
-    let mut annotations = of_birth(birth);
+    let mut annotations = of_bootstrap(bootstrap);
     annotations.extend(of_identity(identity));
     let mut spec = template.clone();
     spec.access_modes.get_or_insert_with(|| vec!["ReadWriteOnce".to_owned()]);

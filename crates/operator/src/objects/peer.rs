@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{member_labels, owned_by_cluster};
 
-/// What a member is made from, apart from how it is founded.
+/// What a member is made from, apart from how it is bootstrapped.
 pub struct Recipe {
     pub spec: EtcdPeerSpec,
     /// What the annotation that asks for a restart said at that time.
@@ -43,16 +43,16 @@ impl Recipe {
     }
 }
 
-pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, founders: Option<u32>, recipe: Recipe) -> Value {
+pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, initial_members: Option<u32>, recipe: Recipe) -> Value {
     let name = place.member_name(ordinal);
-    let initial_cluster = founders.map(|count| StaticBootstrap {
+    let initial_cluster = initial_members.map(|count| StaticBootstrap {
         initial_cluster: (0..count)
             .map(|ordinal| InitialMember { name: place.member_name(ordinal), host: place.host(ordinal) })
             .collect(),
     });
     let initial_cluster_state =
-        if founders.is_some() { InitialClusterState::New } else { InitialClusterState::Existing };
-    let restore = founders.and_then(|_| cluster.spec.bootstrap.as_ref()?.restore.clone());
+        if initial_members.is_some() { InitialClusterState::New } else { InitialClusterState::Existing };
+    let restore = initial_members.and_then(|_| cluster.spec.bootstrap.as_ref()?.restore.clone());
     let bootstrap = Bootstrap { static_members: initial_cluster, initial_cluster_state, restore };
     let spec = EtcdPeerSpec { bootstrap: Some(bootstrap), ..recipe.spec };
     let annotations: BTreeMap<&str, String> = recipe.restart.into_iter().map(|value| (RESTART, value)).collect();

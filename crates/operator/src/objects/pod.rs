@@ -99,7 +99,7 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
 
 /// What a member begins with, if it is the first of a cluster that begins with a backup.
 fn to_restore<'a>(spec: &'a EtcdPeerSpec, start: &Start) -> Option<&'a RestoreFrom> {
-    start.founding.as_ref()?;
+    start.bootstrap_token.as_ref()?;
     spec.bootstrap.as_ref()?.restore.as_ref()
 }
 
@@ -185,10 +185,10 @@ fn arguments(spec: &EtcdPeerSpec, place: &Place, ordinal: u32, start: &Start) ->
         ("advertise-client-urls", place.client_url(ordinal)),
         ("initial-advertise-peer-urls", place.peer_url(ordinal)),
         ("initial-cluster", members.collect::<Vec<_>>().join(",")),
-        ("initial-cluster-state", if start.founding.is_some() { "new" } else { "existing" }.to_owned()),
+        ("initial-cluster-state", if start.bootstrap_token.is_some() { "new" } else { "existing" }.to_owned()),
     ];
     let own = own.into_iter().map(|(flag, value)| (flag.to_owned(), value));
-    let token = start.founding.iter().map(|token| ("initial-cluster-token".to_owned(), token.clone()));
+    let token = start.bootstrap_token.iter().map(|token| ("initial-cluster-token".to_owned(), token.clone()));
     own.chain(token).chain(spec.etcd_flags()).map(|(flag, value)| format!("--{flag}={value}")).collect()
 }
 
@@ -247,12 +247,12 @@ mod tests {
 
     use super::*;
 
-    fn pod_of_a_founder() -> Value {
+    fn pod_of_an_initial_member() -> Value {
         let spec = json!({"clusterName": "c", "version": "3.6.16", "storage": {"ephemeral": {}}});
         let peer = EtcdPeer::new("c-0", serde_json::from_value(spec).unwrap());
         let place = Place { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
         let start = Start {
-            founding: Some("token".into()),
+            bootstrap_token: Some("token".into()),
             initial_cluster: vec![("c-0".into(), place.peer_url(0))],
             told: Told { data: Data::Fresh, identity: None },
             serves_clients: true,
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn etcd_never_starts_but_through_the_gate() {
-        let pod = pod_of_a_founder();
+        let pod = pod_of_an_initial_member();
         let (init, etcd) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
         assert_eq!(init["command"], json!(["/gate", "install", "/gate-bin"]));
         assert_eq!(etcd["command"], json!(["/gate-bin/gate", "run", "--", "/usr/local/bin/etcd"]));
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn both_containers_are_locked_down() {
-        let spec = &pod_of_a_founder()["spec"];
+        let spec = &pod_of_an_initial_member()["spec"];
         assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
         for container in [&spec["initContainers"][0], &spec["containers"][0]] {
             assert_eq!(container["securityContext"], locked_down());

@@ -66,7 +66,7 @@ impl Seed<'_> {
             ("data-dir", RESTORED.to_owned()),
             ("name", name.clone()),
             ("initial-cluster", format!("{name}={url}")),
-            ("initial-cluster-token", self.start.founding.clone().unwrap_or_default()),
+            ("initial-cluster-token", self.start.bootstrap_token.clone().unwrap_or_default()),
             ("initial-advertise-peer-urls", url),
             ("bump-revision", BUMP_REVISION.to_string()),
             // Whoever watches from an older revision is told to begin anew, as after any compaction.

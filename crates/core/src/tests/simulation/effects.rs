@@ -22,8 +22,8 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     }
     cluster.version += 1;
     match step {
-        Step::RecordBirth(birth) => {
-            (cluster.birth, cluster.accepted) = (Some(birth.clone()), Some(seen.cluster.wanted.to_owned()));
+        Step::RecordBootstrap(bootstrap) => {
+            (cluster.bootstrap, cluster.accepted) = (Some(bootstrap.clone()), Some(seen.cluster.wanted.to_owned()));
             cluster.oldest_log = cluster.accepted.clone();
         }
         Step::AcceptVersion(version) => {
@@ -156,7 +156,7 @@ pub fn changed<T>(object: Option<&mut T>, change: impl FnOnce(&mut T)) -> Effect
 pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
     match world.api.claims.get(&ordinal).map(|found| &found.claim) {
         Some(found) => {
-            let ours = (claim.birth.is_some() && found.birth == claim.birth)
+            let ours = (claim.bootstrap.is_some() && found.bootstrap == claim.bootstrap)
                 || (claim.identity.is_some() && found.identity == claim.identity);
             if ours { Effect::Done } else { Effect::Failed }
         }

@@ -2,8 +2,8 @@
 //! taken for granted; that it gets the majorities that it relies on is not.
 
 use super::world::{Broken, Process, World, minor_of};
-use crate::founders::{cluster_id, identity_of};
-use crate::observed::{Birth, Member, Membership};
+use crate::initial_members::{cluster_id, identity_of};
+use crate::observed::{Bootstrap, Member, Membership};
 use crate::quorum::quorum;
 use crate::tests::support::place;
 
@@ -22,12 +22,13 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    pub fn found(birth: &Birth) -> Self {
-        let founder = |ordinal: u32| new_member(identity_of(&place(), birth, ordinal).member_id, ordinal, false);
+    pub fn found(bootstrap: &Bootstrap) -> Self {
+        let initial_member =
+            |ordinal: u32| new_member(identity_of(&place(), bootstrap, ordinal).member_id, ordinal, false);
         Etcd {
-            token: birth.token.clone(),
-            cluster_id: cluster_id(&place(), birth),
-            members: (0..birth.size).map(founder).collect(),
+            token: bootstrap.token.clone(),
+            cluster_id: cluster_id(&place(), bootstrap),
+            members: (0..bootstrap.size).map(initial_member).collect(),
             leader: None,
             minor: None,
             downgrade: None,
@@ -79,13 +80,13 @@ fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
 }
 
 impl World {
-    /// Founders become a cluster when a quorum of them runs.
+    /// Initial members become a cluster when a quorum of them runs.
     pub fn form_etcd(&mut self) {
-        let Some(birth) = self.api.cluster.birth.clone() else { return };
-        let etcd = Etcd::found(&birth);
+        let Some(bootstrap) = self.api.cluster.bootstrap.clone() else { return };
+        let etcd = Etcd::found(&bootstrap);
         let is_another = self.etcd.as_ref().is_none_or(|known| known.cluster_id != etcd.cluster_id);
         if is_another && etcd.has_quorum(self) {
-            self.note(|| "etcd: the founders have formed a cluster".to_owned());
+            self.note(|| "etcd: the initial members have formed a cluster".to_owned());
             self.etcd = Some(etcd);
         }
     }

@@ -266,7 +266,7 @@ fn recreate(world: &mut World) {
     cluster.lives += 1;
     cluster.restores = false;
     cluster.version += 1;
-    (cluster.birth, cluster.cluster_id, cluster.paused) = (None, None, false);
+    (cluster.bootstrap, cluster.cluster_id, cluster.paused) = (None, None, false);
     (cluster.accepted, cluster.oldest_log) = (None, None);
     cluster.unwell_since.clear();
     cluster.status = Default::default();

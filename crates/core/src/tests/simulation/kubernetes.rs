@@ -3,9 +3,9 @@
 
 use super::etcd::Etcd;
 use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
-use crate::founders::identity_of;
 use crate::gate::{Found, Verdict, verdict};
-use crate::observed::{Birth, Identity, Problem, ProblemKind};
+use crate::initial_members::identity_of;
+use crate::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::tests::support::place;
 
 impl World {
@@ -238,7 +238,7 @@ impl World {
         !could_be_known && !starts
     }
 
-    /// A cluster that is founded again with the same token is the same, but nobody remembers anything.
+    /// A cluster that is bootstrapped again with the same token is the same, but nobody remembers anything.
     fn forget_the_version_of_what_is_lost(&mut self) {
         if self.etcd.as_ref().is_some_and(|etcd| !self.is_anything_left_of(etcd))
             && let Some(etcd) = &mut self.etcd
@@ -280,23 +280,24 @@ impl World {
     /// Who etcd becomes if it starts without data, or why it does not.
     fn identity_to_start_with(&self, ordinal: u32, pod: &PodObject) -> Result<Result<Identity, &'static str>, Broken> {
         let member = self.etcd.as_ref().and_then(|etcd| etcd.member_at(ordinal));
-        if let Some(token) = &pod.start.founding {
+        if let Some(token) = &pod.start.bootstrap_token {
             let size = u32::try_from(pod.start.initial_cluster.len()).unwrap_or_default();
-            let founder = identity_of(&place(), &Birth { token: token.clone(), size }, ordinal);
-            let Some(etcd) = &self.etcd else { return Ok(Ok(founder)) };
+            let initial_member = identity_of(&place(), &Bootstrap { token: token.clone(), size }, ordinal);
+            let Some(etcd) = &self.etcd else { return Ok(Ok(initial_member)) };
             if etcd.token != *token {
                 return if self.is_anything_left_of(etcd) {
-                    Err("another cluster was founded over this one".to_owned())
+                    Err("another cluster was bootstrapped over this one".to_owned())
                 } else {
-                    Ok(Ok(founder))
+                    Ok(Ok(initial_member))
                 };
             }
             // etcd asks the others whether it was there before.
             let reaches_somebody = self.processes.iter().any(|process| etcd.connects(self, process));
-            if reaches_somebody && member.is_some_and(|member| member.started && member.id == founder.member_id) {
+            if reaches_somebody && member.is_some_and(|member| member.started && member.id == initial_member.member_id)
+            {
                 return Ok(Err("the member has been bootstrapped already"));
             }
-            return self.check_return(ordinal, founder).map(Ok);
+            return self.check_return(ordinal, initial_member).map(Ok);
         }
         let Some((etcd, member)) = self.etcd.as_ref().zip(member) else { return Ok(Err("nobody knows the member")) };
         if !self.processes.iter().any(|process| etcd.connects(self, process)) {
@@ -313,7 +314,7 @@ impl World {
         self.check_return(ordinal, Identity { member_id: member.id, cluster_id: etcd.cluster_id }).map(Ok)
     }
 
-    /// Whether anybody still has data of a cluster. If the user deleted it all, a new one may be founded.
+    /// Whether anybody still has data of a cluster. If the user deleted it all, a new one may be bootstrapped.
     fn is_anything_left_of(&self, etcd: &Etcd) -> bool {
         let claimed = self.api.claims.values().filter_map(|claim| self.disks[claim.disk?].data);
         let mut held = claimed.map(|data| data.identity).chain(self.processes.iter().map(|process| process.identity));

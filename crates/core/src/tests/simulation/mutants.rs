@@ -18,8 +18,8 @@ pub enum Mutant {
     PromotesWithoutAdding,
     /// Lets a member that lost its data start as if it were new.
     LetsTheEmptiedReturn,
-    /// Takes a cluster that does not answer for one that was never born.
-    ForgetsTheBirth,
+    /// Takes a cluster that does not answer for one that was never bootstrapped.
+    ForgetsTheBootstrap,
     /// Takes the pod of any node that is down for stopped.
     FencesOnSuspicion,
     /// Takes silence for lost data.
@@ -52,10 +52,10 @@ pub enum Mutant {
     InsistsOnWhatIsRefused,
     /// Waits for what no node takes before it gives it other resources.
     WaitsToResizeThePending,
-    /// Restarts founders that are well, because it does not reach them.
-    RestartsFoundersOutOfReach,
-    /// Restarts founders that keep their data in their pods.
-    RestartsFoundersWithTheirData,
+    /// Restarts initial members that are well, because it does not reach them.
+    RestartsInitialMembersOutOfReach,
+    /// Restarts initial members that keep their data in their pods.
+    RestartsInitialMembersWithTheirData,
 }
 
 impl Mutant {
@@ -65,7 +65,7 @@ impl Mutant {
         Mutant::AddsVoters,
         Mutant::PromotesWithoutAdding,
         Mutant::LetsTheEmptiedReturn,
-        Mutant::ForgetsTheBirth,
+        Mutant::ForgetsTheBootstrap,
         Mutant::FencesOnSuspicion,
         Mutant::TakesSilenceForLoss,
         Mutant::DeletesClaimsOfUnresponsiveMembers,
@@ -82,8 +82,8 @@ impl Mutant {
         Mutant::RestartsWhatKeepsNothing,
         Mutant::InsistsOnWhatIsRefused,
         Mutant::WaitsToResizeThePending,
-        Mutant::RestartsFoundersOutOfReach,
-        Mutant::RestartsFoundersWithTheirData,
+        Mutant::RestartsInitialMembersOutOfReach,
+        Mutant::RestartsInitialMembersWithTheirData,
     ];
 
     /// What the simulation says of it when it is caught for what is wrong with it.
@@ -98,9 +98,9 @@ impl Mutant {
             | Mutant::NeverReplaces
             | Mutant::InsistsOnWhatIsRefused
             | Mutant::WaitsToResizeThePending => "never comes to rest",
-            Mutant::RestartsFoundersOutOfReach => "is restarted although it is well",
+            Mutant::RestartsInitialMembersOutOfReach => "is restarted although it is well",
             Mutant::LetsTheEmptiedReturn => "lost its data and returns",
-            Mutant::ForgetsTheBirth => "founds a cluster that is born already",
+            Mutant::ForgetsTheBootstrap => "bootstraps a cluster that is bootstrapped already",
             Mutant::FencesOnSuspicion => "is given up while its member may still run",
             Mutant::DeletesClaimsOfUnresponsiveMembers => "claim is deleted",
             Mutant::IgnoresThePause => "although the cluster is paused",
@@ -111,7 +111,9 @@ impl Mutant {
             Mutant::GoesBackUnprepared => "cannot read its data",
             Mutant::ForgetsWhoWroteTheLogs => "cannot read its log",
             Mutant::MakesNewMembersAnyway => "starts as",
-            Mutant::RestartsWhatKeepsNothing | Mutant::RestartsFoundersWithTheirData => "its data goes with its pod",
+            Mutant::RestartsWhatKeepsNothing | Mutant::RestartsInitialMembersWithTheirData => {
+                "its data goes with its pod"
+            }
         }
     }
 
@@ -204,11 +206,11 @@ impl Mutant {
                 let resizes = |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.way == Way::Resize);
                 planned.steps.retain(|step| !remakes(step, resizes));
             }
-            Mutant::RestartsFoundersOutOfReach if refusal == "Founding" => {
+            Mutant::RestartsInitialMembersOutOfReach if refusal == "Bootstrapping" => {
                 let silent = observed.pods.iter().find(|(it, pod)| pod.ready && !observed.is_reached(**it));
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
-            Mutant::RestartsFoundersWithTheirData if refusal == "Founding" => {
+            Mutant::RestartsInitialMembersWithTheirData if refusal == "Bootstrapping" => {
                 let silent = observed.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
@@ -227,7 +229,7 @@ impl Mutant {
     fn see(self, observed: &Observed) -> Observed {
         let mut seen = observed.clone();
         match self {
-            Mutant::ForgetsTheBirth if seen.membership.is_none() => seen.cluster_id = None,
+            Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.cluster_id = None,
             Mutant::IgnoresThePause => seen.paused = None,
             Mutant::CountsEveryMoment => seen.seen_unwell_since = seen.unwell_since.clone(),
             Mutant::ForgetsWhoWroteTheLogs => seen.versions.oldest_log = Some("3.6.0".to_owned()),

@@ -140,9 +140,10 @@ impl Operator {
             return Err(format!("{step:?} although the cluster is paused"));
         }
         Ok(match step {
-            Step::RecordBirth(_) | Step::RecordClusterId(_) | Step::AcceptVersion(_) | Step::RecordLogVersion(_) => {
-                record(world, seen, step)
-            }
+            Step::RecordBootstrap(_)
+            | Step::RecordClusterId(_)
+            | Step::AcceptVersion(_)
+            | Step::RecordLogVersion(_) => record(world, seen, step),
             Step::TakeBackup => return Err("nobody asked for a backup".to_owned()),
             // What belongs to an EtcdCluster that is gone is collected at once.
             Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
@@ -163,8 +164,8 @@ impl Operator {
             Step::RecordReplacement { ordinal, replacement } => {
                 changed(world.api.peers.get_mut(ordinal), |peer| peer.replacement = Some(replacement.clone()))
             }
-            Step::CreateClaim { ordinal, birth, identity } => {
-                let claim = Claim { birth: birth.clone(), identity: *identity, ..Claim::default() };
+            Step::CreateClaim { ordinal, bootstrap, identity } => {
+                let claim = Claim { bootstrap: bootstrap.clone(), identity: *identity, ..Claim::default() };
                 create_claim(world, *ordinal, claim)
             }
             Step::MarkClaim { ordinal, identity, version } => changed(world.api.claims.get_mut(ordinal), |claim| {
@@ -203,9 +204,9 @@ impl Operator {
     }
 
     fn create_pod(&self, world: &mut World, ordinal: u32, start: &Start) -> Result<Effect, Broken> {
-        if start.founding.is_some() && world.api.cluster.cluster_id.is_some() {
-            if self.mutant == Some(Mutant::ForgetsTheBirth) {
-                return Err(format!("c-{ordinal} founds a cluster that is born already"));
+        if start.bootstrap_token.is_some() && world.api.cluster.cluster_id.is_some() {
+            if self.mutant == Some(Mutant::ForgetsTheBootstrap) {
+                return Err(format!("c-{ordinal} bootstraps a cluster that is bootstrapped already"));
             }
             return Ok(Effect::Failed);
         }

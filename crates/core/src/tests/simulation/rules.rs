@@ -87,7 +87,7 @@ fn possible_minor(world: &World) -> u64 {
     let reported = world.api.cluster.status.cluster_version.as_deref().map(minor_of).filter(|_| !is_asked);
     let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted).max(reported));
     let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
-    // A founding that has begun goes on with the version that it began with.
+    // A bootstrap that has begun goes on with the version that it began with.
     let accepted = world.api.cluster.accepted.as_deref().map(minor_of);
     agreed.or(accepted).or(made).unwrap_or(minor_of(world.api.cluster.wanted))
 }
@@ -138,7 +138,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     let is = |what: &str, ordinals: BTreeSet<u32>| {
         if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }
     };
-    let Some(etcd) = &world.etcd else { return Err("at rest, and not born".to_owned()) };
+    let Some(etcd) = &world.etcd else { return Err("at rest, and not bootstrapped".to_owned()) };
     is("voters", etcd.voters().filter_map(|voter| voter.ordinal).collect())?;
     is("members", etcd.members.iter().filter_map(|member| member.ordinal).collect())?;
     is("peers", world.api.peers.keys().copied().collect())?;
@@ -183,7 +183,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
 /// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     let stuck = || format!("{NEVER_RESTS}: {plan:?}");
-    // A founder that can't be stopped keeps the others waiting until its machine is restarted; and one that hangs with its data
+    // An initial member that can't be stopped keeps the others waiting until its machine is restarted; and one that hangs with its data
     // in its pod until somebody who knows that nothing was written yet deletes the pod.
     let keeps_waiting = |it: &Process| it.unkillable || (it.hung && world.storage == Storage::Ephemeral);
     if world.etcd.is_none() && world.processes.iter().any(keeps_waiting) {

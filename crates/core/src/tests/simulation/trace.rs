@@ -11,7 +11,7 @@ pub fn all_of(steps: &[Step]) -> String {
 
 pub fn brief(step: &Step) -> String {
     match step {
-        Step::RecordBirth(birth) => format!("RecordBirth of {}", birth.size),
+        Step::RecordBootstrap(bootstrap) => format!("RecordBootstrap of {}", bootstrap.size),
         Step::RecordClusterId(id) => format!("RecordClusterId {id:x}"),
         Step::CreatePeer { ordinal, model: Model::Spec, .. } => format!("CreatePeer c-{ordinal}"),
         Step::CreatePeer { ordinal, model, .. } => format!("CreatePeer c-{ordinal} as {model:?}"),
@@ -36,7 +36,7 @@ pub fn brief(step: &Step) -> String {
             format!(
                 "CreatePod c-{ordinal} {:?}{}",
                 start.told.data,
-                if start.founding.is_some() { " founding" } else { "" }
+                if start.bootstrap_token.is_some() { " initial" } else { "" }
             )
         }
         Step::TellPod { ordinal, told, .. } => format!("TellPod c-{ordinal} {:?}", told.data),

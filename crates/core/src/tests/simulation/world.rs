@@ -8,7 +8,7 @@ use etcd_operator_api::EtcdClusterStatus;
 use super::etcd::Etcd;
 use super::random::Random;
 use crate::changes::{Change, Way};
-use crate::observed::{Answer, Birth, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions};
+use crate::observed::{Answer, Bootstrap, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions};
 use crate::plan::Start;
 use crate::quorum::quorum;
 use crate::tests::support::place;
@@ -78,7 +78,7 @@ pub struct Cluster {
     /// Stands for everything else that members are made from.
     pub template: u32,
     pub paused: bool,
-    pub birth: Option<Birth>,
+    pub bootstrap: Option<Bootstrap>,
     pub cluster_id: Option<u64>,
     pub unwell_since: BTreeMap<u64, i64>,
     pub status: EtcdClusterStatus,
@@ -172,7 +172,7 @@ impl World {
             oldest_log: None,
             template: 0,
             paused: false,
-            birth: None,
+            bootstrap: None,
             cluster_id: None,
             unwell_since: BTreeMap::new(),
             status: EtcdClusterStatus::default(),
@@ -267,7 +267,7 @@ impl World {
             replace_after: Some(REPLACE_AFTER),
             defragments: true,
             quota: 1 << 30,
-            birth: cluster.birth.clone(),
+            bootstrap: cluster.bootstrap.clone(),
             cluster_id: cluster.cluster_id,
             versions: Versions {
                 wanted: cluster.wanted.to_owned(),

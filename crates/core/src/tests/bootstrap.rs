@@ -1,59 +1,59 @@
-//! A cluster is founded once, by all members at the same time, after it was recorded how.
+//! A cluster is bootstrapped once, by all members at the same time, after it was recorded how.
 
 use super::support::*;
-use crate::founders;
+use crate::initial_members;
 use crate::observed::{Claim, Data, Membership, Node, Observed, Peer, Pod, Told};
 use crate::plan::{Model, Plan, Start, Step, plan};
 
-/// A cluster whose birth is recorded, and nothing more.
+/// A cluster whose bootstrap is recorded, and nothing more.
 fn recorded(size: u32) -> Observed {
-    Observed { birth: Some(birth_of(size)), ..new_cluster(size) }
+    Observed { bootstrap: Some(bootstrap_of(size)), ..new_cluster(size) }
 }
 
-/// A cluster whose founders all have their objects.
-fn founding(size: u32) -> Observed {
+/// A cluster whose initial members all have their objects.
+fn bootstrapping(size: u32) -> Observed {
     let mut observed = recorded(size);
     for ordinal in 0..size {
         observed.peers.insert(ordinal, Peer::default());
-        observed.claims.insert(ordinal, Claim { birth: Some(birth_of(size)), ..Claim::default() });
+        observed.claims.insert(ordinal, Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
         observed
             .pods
-            .insert(ordinal, Pod { told: Some(founders_told(size, ordinal)), serves_clients: true, ..Pod::default() });
+            .insert(ordinal, Pod { told: Some(initial_told(size, ordinal)), serves_clients: true, ..Pod::default() });
     }
     observed
 }
 
-/// Who a founder will be is known before it starts.
-fn founders_told(size: u32, ordinal: u32) -> Told {
-    Told { data: Data::Fresh, identity: Some(founders::identity_of(&place(), &birth_of(size), ordinal)) }
+/// Who an initial member will be is known before it starts.
+fn initial_told(size: u32, ordinal: u32) -> Told {
+    Told { data: Data::Fresh, identity: Some(initial_members::identity_of(&place(), &bootstrap_of(size), ordinal)) }
 }
 
 #[test]
-fn the_birth_is_recorded_before_anything_is_started() {
-    assert_eq!(plan(&new_cluster(3)), Plan { steps: vec![Step::RecordBirth(birth_of(3))], waiting: None });
+fn the_bootstrap_is_recorded_before_anything_is_started() {
+    assert_eq!(plan(&new_cluster(3)), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(3))], waiting: None });
 }
 
 #[test]
-fn all_founders_start_at_once_with_the_token() {
+fn all_initial_members_start_at_once_with_the_token() {
     let plan = plan(&recorded(3));
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
             let initial_cluster = (0..3).map(entry_of).collect();
-            let told = founders_told(3, ordinal);
-            let start = Start { founding: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
+            let told = initial_told(3, ordinal);
+            let start = Start { bootstrap_token: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
             [
-                Step::CreatePeer { ordinal, founding: true, model: Model::Spec },
-                Step::CreateClaim { ordinal, birth: Some(birth_of(3)), identity: None },
+                Step::CreatePeer { ordinal, initial: true, model: Model::Spec },
+                Step::CreateClaim { ordinal, bootstrap: Some(bootstrap_of(3)), identity: None },
                 Step::CreatePod { ordinal, start },
             ]
         })
         .collect();
     assert_eq!(plan.steps, expected);
-    assert_eq!(awaited(&plan), "Founding");
+    assert_eq!(awaited(&plan), "Bootstrapping");
 }
 
 #[test]
-fn the_size_at_birth_is_the_recorded_one_whatever_is_wanted_now() {
+fn the_size_at_bootstrap_is_the_recorded_one_whatever_is_wanted_now() {
     for replicas in [1, 5] {
         let steps = steps_of(&Observed { replicas, ..recorded(3) });
         assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
@@ -61,15 +61,15 @@ fn the_size_at_birth_is_the_recorded_one_whatever_is_wanted_now() {
 }
 
 #[test]
-fn a_crash_between_any_two_steps_of_founding_resumes_with_the_rest() {
+fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
     let all = steps_of(&recorded(3));
     for done in 0..=all.len() {
         let mut observed = recorded(3);
         for step in &all[..done] {
             match step {
                 Step::CreatePeer { ordinal, .. } => drop(observed.peers.insert(*ordinal, Peer::default())),
-                Step::CreateClaim { ordinal, birth, .. } => {
-                    observed.claims.insert(*ordinal, Claim { birth: birth.clone(), ..Claim::default() });
+                Step::CreateClaim { ordinal, bootstrap, .. } => {
+                    observed.claims.insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
                 }
                 Step::CreatePod { ordinal, start } => {
                     observed.pods.insert(*ordinal, Pod { told: Some(start.told), ..Pod::default() });
@@ -83,40 +83,42 @@ fn a_crash_between_any_two_steps_of_founding_resumes_with_the_rest() {
 
 #[test]
 fn while_fewer_than_a_quorum_answer_it_only_waits() {
-    let mut observed = founding(3);
+    let mut observed = bootstrapping(3);
     observed.answers.insert(0, Err("connection refused".into()));
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
-    assert_eq!(plan.waiting.unwrap().message, "0 of the 3 founding members answer");
+    assert_eq!(plan.waiting.unwrap().message, "0 of 3 initial members answer");
 }
 
 #[test]
-fn a_founder_that_ended_is_cleared_away_and_made_again() {
-    let mut observed = founding(3);
+fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
+    let mut observed = bootstrapping(3);
     observed.pods.get_mut(&1).unwrap().finished = true;
     assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
     observed.pods.remove(&1);
-    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.founding.is_some()));
+    assert!(
+        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.bootstrap_token.is_some())
+    );
 }
 
 #[test]
-fn the_cluster_is_born_as_soon_as_a_quorum_answers() {
-    let mut observed = founding(3);
-    let born = founders::cluster_id(&place(), &birth_of(3));
-    observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: born, ..membership });
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(born)], waiting: None });
+fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
+    let mut observed = bootstrapping(3);
+    let expected = initial_members::cluster_id(&place(), &bootstrap_of(3));
+    observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: expected, ..membership });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(expected)], waiting: None });
 }
 
 #[test]
-fn founders_that_turn_out_to_be_another_cluster_are_not_taken_for_this_one() {
-    let mut observed = founding(3);
+fn initial_members_that_turn_out_to_be_another_cluster_are_not_taken_for_this_one() {
+    let mut observed = bootstrapping(3);
     observed.membership = cluster_of(3).membership;
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
 }
 
 #[test]
-fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
+fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
     let mut observed = cluster_of(3);
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer::default());
@@ -137,7 +139,7 @@ fn after_birth_everybody_is_recorded_and_told_and_nobody_founds() {
 }
 
 #[test]
-fn a_founder_that_has_not_started_yet_need_not_have_data() {
+fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     let mut observed = cluster_of(3);
     observed.member_mut(2).started = false;
     observed.fall_silent(2);
@@ -149,7 +151,7 @@ fn a_founder_that_has_not_started_yet_need_not_have_data() {
 }
 
 #[test]
-fn nothing_is_founded_on_what_is_still_going_away() {
+fn nothing_is_bootstrapped_on_what_is_still_going_away() {
     let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
     let mut claims = new_cluster(3);
     claims.claims.insert(0, going_claim);
@@ -164,7 +166,7 @@ fn nothing_is_founded_on_what_is_still_going_away() {
 }
 
 #[test]
-fn a_born_cluster_that_cannot_be_asked_is_never_founded_again() {
+fn a_bootstrapped_cluster_that_cannot_be_asked_is_never_bootstrapped_again() {
     let mut gone = cluster_of(3);
     gone.lose_quorum();
     gone.peers.clear();
@@ -175,14 +177,14 @@ fn a_born_cluster_that_cannot_be_asked_is_never_founded_again() {
 }
 
 #[test]
-fn a_cluster_without_claims_is_founded_without_claims() {
+fn a_cluster_without_claims_is_bootstrapped_without_claims() {
     let steps = steps_of(&Observed { durable: false, ..recorded(3) });
     assert_eq!(steps.len(), 6);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })));
 }
 
 #[test]
-fn nothing_is_founded_over_claims_that_nobody_knows() {
+fn nothing_is_bootstrapped_over_claims_that_nobody_knows() {
     let mut observed = new_cluster(3);
     observed.claims.insert(1, Default::default());
     let plan = plan(&observed);
@@ -195,15 +197,16 @@ fn nothing_is_founded_over_claims_that_nobody_knows() {
 #[test]
 fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
     let observed = Observed { restores: true, ..new_cluster(3) };
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBirth(birth_of(1))], waiting: None });
-    let steps = steps_of(&Observed { birth: Some(birth_of(1)), ..observed });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(1))], waiting: None });
+    let steps = steps_of(&Observed { bootstrap: Some(bootstrap_of(1)), ..observed });
     assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 1, "{steps:?}");
 }
 
 #[test]
 fn no_backup_is_restored_where_volumes_are_already() {
-    let known = Claim { identity: Some(founders::identity_of(&place(), &birth_of(3), 1)), ..Claim::default() };
-    for claim in [Claim::default(), known, Claim { birth: Some(birth_of(3)), ..Claim::default() }] {
+    let known =
+        Claim { identity: Some(initial_members::identity_of(&place(), &bootstrap_of(3), 1)), ..Claim::default() };
+    for claim in [Claim::default(), known, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() }] {
         let mut observed = Observed { restores: true, ..new_cluster(3) };
         observed.claims.insert(1, claim);
         let plan = plan(&observed);
@@ -215,8 +218,8 @@ fn no_backup_is_restored_where_volumes_are_already() {
 }
 
 #[test]
-fn a_founder_that_restores_a_backup_is_given_the_time_that_it_takes() {
-    let mut observed = founding(1);
+fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
+    let mut observed = bootstrapping(1);
     observed.now += 3600;
     observed.hang(0);
     assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
@@ -229,7 +232,7 @@ fn restarts_anybody(observed: &Observed) -> bool {
 }
 
 impl Observed {
-    /// The pod of a founder has begun, and its node finds it unwell.
+    /// The pod of an initial member has begun, and its node finds it unwell.
     fn hang(&mut self, ordinal: u32) {
         let pod = self.pods.get_mut(&ordinal).unwrap();
         (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
@@ -237,8 +240,8 @@ impl Observed {
 }
 
 #[test]
-fn silent_founder_is_restarted_only_if_its_node_finds_it_unwell_too() {
-    let mut observed = founding(3);
+fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unwell_too() {
+    let mut observed = bootstrapping(3);
     observed.now += 3600;
     (0..3).for_each(|ordinal| observed.hang(ordinal));
     assert!(restarts_anybody(&observed), "it hangs");
@@ -249,8 +252,8 @@ fn silent_founder_is_restarted_only_if_its_node_finds_it_unwell_too() {
 }
 
 #[test]
-fn silent_founder_that_has_not_begun_is_not_restarted() {
-    let mut observed = founding(3);
+fn silent_initial_member_that_has_not_begun_is_not_restarted() {
+    let mut observed = bootstrapping(3);
     observed.now += 3600;
     observed.hang(1);
     observed.pods.get_mut(&1).unwrap().began = false;
@@ -264,8 +267,8 @@ fn silent_founder_that_has_not_begun_is_not_restarted() {
 }
 
 #[test]
-fn silent_founder_with_data_in_its_pod_is_not_restarted() {
-    let mut observed = Observed { durable: false, ..founding(3) };
+fn silent_initial_member_with_data_in_its_pod_is_not_restarted() {
+    let mut observed = Observed { durable: false, ..bootstrapping(3) };
     observed.now += 3600;
     observed.hang(1);
     assert!(!restarts_anybody(&observed), "what was acknowledged may be in it");

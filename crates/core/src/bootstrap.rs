@@ -1,16 +1,16 @@
-//! Where a cluster stands in its life: not yet recorded, being founded, or born. A born cluster is never bootstrapped
-//! again, and volumes of an earlier life are taken up again rather than founded over.
+//! Where a cluster stands in its life: not yet recorded, bootstrapping, or bootstrapped. A bootstrapped cluster is never bootstrapped
+//! again, and volumes of an earlier life are taken up again rather than bootstrapped over.
 
-use crate::observed::{Birth, Observed};
+use crate::observed::{Bootstrap, Observed};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing was ever started: how it will be born is recorded first.
-    ToRecord(Birth),
+    /// Nothing was ever started: how it will be bootstrapped is recorded first.
+    ToRecord(Bootstrap),
     /// Its volumes are there from an earlier life: it goes on with them.
     ToAdopt(u64),
-    Founding(Birth),
-    Born(u64),
+    Bootstrapping(Bootstrap),
+    Bootstrapped(u64),
     /// What an earlier cluster of this name left is still going away. Nothing may be built on it.
     ToWait(&'static str),
     /// What is there can't be made one cluster of.
@@ -19,10 +19,10 @@ pub enum Stage {
 
 pub fn stage_of(observed: &Observed) -> Stage {
     if let Some(cluster_id) = observed.cluster_id {
-        return Stage::Born(cluster_id);
+        return Stage::Bootstrapped(cluster_id);
     }
-    if let Some(birth) = &observed.birth {
-        return Stage::Founding(birth.clone());
+    if let Some(bootstrap) = &observed.bootstrap {
+        return Stage::Bootstrapping(bootstrap.clone());
     }
     if observed.claims.values().any(|claim| claim.deleting) {
         return Stage::ToWait("volume claims of an earlier cluster of this name are still being deleted");
@@ -40,27 +40,29 @@ pub fn stage_of(observed: &Observed) -> Stage {
         [cluster_id] => return Stage::ToAdopt(cluster_id),
         _ => return Stage::Refused(several_clusters(&earlier)),
     }
-    // Members of an earlier cluster that still answer would be taken for those that are to be founded.
+    // Members of an earlier cluster that still answer would be taken for those that are to be bootstrapped.
     if observed.pods.values().any(|pod| pod.deleting) || observed.peers.values().any(|peer| peer.deleting) {
         return Stage::ToWait("members of an earlier cluster of this name are still being deleted");
     }
     let unknown: Vec<String> = observed
         .claims
         .iter()
-        .filter(|(_, claim)| claim.birth.is_none())
+        .filter(|(_, claim)| claim.bootstrap.is_none())
         .map(|(ordinal, _)| observed.place.member_name(*ordinal))
         .collect();
     if !unknown.is_empty() {
         return Stage::Refused(unknown_claims(&unknown));
     }
-    // Volumes without a known member: an earlier birth was never seen to the end. It is repeated with its own token,
-    // so that members which did start are met again instead of founded over.
-    let unfinished = observed.claims.values().find_map(|claim| claim.birth.clone());
-    Stage::ToRecord(unfinished.unwrap_or_else(|| Birth { token: observed.uid.clone(), size: size_at_birth(observed) }))
+    // Volumes without a known member: an earlier bootstrap was never seen to the end. It is repeated with its own token,
+    // so that members which did start are met again instead of bootstrapped over.
+    let unfinished = observed.claims.values().find_map(|claim| claim.bootstrap.clone());
+    Stage::ToRecord(
+        unfinished.unwrap_or_else(|| Bootstrap { token: observed.uid.clone(), size: initial_size(observed) }),
+    )
 }
 
 /// A backup is restored to one member, and the others get its data as every new member does.
-fn size_at_birth(observed: &Observed) -> u32 {
+fn initial_size(observed: &Observed) -> u32 {
     if observed.restores { 1 } else { observed.replicas }
 }
 
@@ -74,7 +76,7 @@ fn volumes_in_the_way(observed: &Observed) -> String {
     )
 }
 
-/// Whether they hold data, and whose, nobody can tell: a cluster is not founded over them.
+/// Whether they hold data, and whose, nobody can tell: a cluster is not bootstrapped over them.
 fn unknown_claims(names: &[String]) -> String {
     format!(
         "there are volume claims of this cluster's name that the operator did not make ({}); rename or delete them, or \
