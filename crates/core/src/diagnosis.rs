@@ -113,7 +113,8 @@ fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
 }
 
 fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: u64) -> Diagnosis {
-    let known = if observed.membership.is_some() { &observed.seen_unwell_since } else { &observed.unwell_since };
+    let known =
+        if observed.membership.is_some() { &observed.observed_unhealthy_since } else { &observed.unhealthy_since };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
     let Some(pod) = observed.pods.get(&ordinal) else { return Diagnosis::Blocked };
     let bound_to = observed.claims.get(&ordinal).and_then(|claim| claim.node);
@@ -221,8 +222,8 @@ pub fn restart_after(observed: &Observed) -> i64 {
 }
 
 /// Since when each member that is not well has not been, for the next look.
-pub fn unwell_since(observed: &Observed) -> BTreeMap<u64, i64> {
-    let since = |id: u64| (id, observed.unwell_since.get(&id).copied().unwrap_or(observed.now));
+pub fn unhealthy_since(observed: &Observed) -> BTreeMap<u64, i64> {
+    let since = |id: u64| (id, observed.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
     match &observed.membership {
         Some(membership) => {
             membership.members.iter().filter(|it| !observed.is_healthy(it)).map(|it| since(it.id)).collect()
@@ -231,7 +232,7 @@ pub fn unwell_since(observed: &Observed) -> BTreeMap<u64, i64> {
         None => {
             let known = known_members(observed).map(|(_, identity, _)| identity.member_id);
             let told = members_told(observed).map(|(_, identity)| identity.member_id);
-            known.chain(told).chain(observed.unwell_since.keys().copied()).map(since).collect()
+            known.chain(told).chain(observed.unhealthy_since.keys().copied()).map(since).collect()
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod cpu;
 pub mod diagnosis;
 mod flags;
 pub mod gate;
+pub mod health_history;
 pub mod initial_members;
 mod maintenance;
 mod members;
@@ -25,7 +26,6 @@ pub mod schedule;
 pub mod status;
 pub mod upgrade_backup;
 mod versions;
-pub mod vigil;
 pub mod volumes;
 mod words;
 

@@ -54,9 +54,9 @@ pub struct Observed {
     /// Who belongs to the cluster as far as a member knows that answers without a quorum. Good enough to tell, not to act.
     pub hearsay: Option<Membership>,
     /// Since when members that were not well at the last look were not, by ID, as it was reported.
-    pub unwell_since: BTreeMap<u64, i64>,
+    pub unhealthy_since: BTreeMap<u64, i64>,
     /// The same as far as this process has seen it itself, while a quorum answered and nothing was paused.
-    pub seen_unwell_since: BTreeMap<u64, i64>,
+    pub observed_unhealthy_since: BTreeMap<u64, i64>,
     pub alarms: BTreeSet<Alarm>,
     /// The revision up to which history was compacted. It is asked for only when space is short.
     pub compacted: Option<i64>,

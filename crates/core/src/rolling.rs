@@ -218,7 +218,7 @@ fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
     match observed.pods.get(&ordinal) {
         Some(pod) => pod.node.is_none(),
         None => {
-            let since = observed.member(ordinal).and_then(|member| observed.seen_unwell_since.get(&member.id));
+            let since = observed.member(ordinal).and_then(|member| observed.observed_unhealthy_since.get(&member.id));
             since.is_some_and(|since| observed.now - since >= REFUSED_AFTER)
         }
     }

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::conditions::{Statement, conditions_after};
-use crate::diagnosis::{data_loss, known_members, unwell_since};
+use crate::diagnosis::{data_loss, known_members, unhealthy_since};
 use crate::initial_members;
 use crate::maintenance::is_out_of_space;
 use crate::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};
@@ -288,7 +288,7 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
 }
 
 fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMember> {
-    let since = unwell_since(observed);
+    let since = unhealthy_since(observed);
     let Some(membership) = &observed.membership else {
         // Etcd can't be asked: the members are those last known, and none of them is known to be healthy.
         let unhealthy = |member: &ReportedMember| ReportedMember {

@@ -232,7 +232,7 @@ fn restarts_anybody(observed: &Observed) -> bool {
 }
 
 impl Observed {
-    /// The pod of an initial member has begun, and its node finds it unwell.
+    /// The pod of an initial member has begun, and its node finds it unhealthy.
     fn hang(&mut self, ordinal: u32) {
         let pod = self.pods.get_mut(&ordinal).unwrap();
         (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
@@ -240,7 +240,7 @@ impl Observed {
 }
 
 #[test]
-fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unwell_too() {
+fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() {
     let mut observed = bootstrapping(3);
     observed.now += 3600;
     (0..3).for_each(|ordinal| observed.hang(ordinal));

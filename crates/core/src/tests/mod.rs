@@ -11,7 +11,7 @@ mod rolling;
 mod shrinking;
 mod simulation;
 mod status;
-mod status_of_the_unwell;
+mod status_of_the_unhealthy;
 pub mod support;
 mod upgrade_backup;
 mod versions;

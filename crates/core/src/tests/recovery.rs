@@ -24,16 +24,16 @@ fn lose_data(observed: &mut Observed, ordinal: u32) {
     pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
-fn unwell_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+fn unhealthy_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     let id = identity_of(ordinal).member_id;
-    observed.unwell_since.insert(id, NOW - seconds);
-    observed.seen_unwell_since.insert(id, NOW - seconds);
+    observed.unhealthy_since.insert(id, NOW - seconds);
+    observed.observed_unhealthy_since.insert(id, NOW - seconds);
 }
 
 /// The member has not answered for so many seconds.
 fn fall_silent_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     observed.fall_silent(ordinal);
-    unwell_for(observed, ordinal, seconds);
+    unhealthy_for(observed, ordinal, seconds);
     observed.pods.get_mut(&ordinal).unwrap().created = NOW - 86400;
 }
 
@@ -151,7 +151,7 @@ fn a_node_that_is_down_is_waited_for() {
 fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 1000);
-    unwell_for(&mut observed, 1, 10);
+    unhealthy_for(&mut observed, 1, 10);
     assert_eq!(steps_of(&observed), []);
     node_down_for(&mut observed, 1, 1000);
     observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
@@ -272,7 +272,7 @@ fn an_alarm_alone_is_no_proof() {
 fn what_was_only_reported_does_not_count_against_a_member() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 10_000);
-    observed.seen_unwell_since.clear();
+    observed.observed_unhealthy_since.clear();
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -339,7 +339,7 @@ fn a_pod_that_has_not_begun_gets_more_time() {
     fall_silent_for(&mut observed, 1, 899);
     observed.pods.get_mut(&1).unwrap().began = false;
     assert_eq!(steps_of(&observed), []);
-    unwell_for(&mut observed, 1, 900);
+    unhealthy_for(&mut observed, 1, 900);
     assert_eq!(steps_of(&observed), removal(1, "its pod does not start"));
 }
 
@@ -425,9 +425,9 @@ fn a_learner_that_lost_its_data_is_replaced_like_a_voter() {
 
 #[test]
 fn nothing_is_done_while_paused() {
-    let mut unwell = cluster_of(3);
-    lose_data(&mut unwell, 1);
-    for observed in [unwell, new_cluster(3), cluster_of(3)] {
+    let mut unhealthy = cluster_of(3);
+    lose_data(&mut unhealthy, 1);
+    for observed in [unhealthy, new_cluster(3), cluster_of(3)] {
         let paused = Observed { paused: Some("spec.paused is true".into()), ..observed };
         let plan = plan(&paused);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "Paused"));

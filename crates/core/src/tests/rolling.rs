@@ -117,7 +117,7 @@ fn what_never_ran_is_not_given_up_for_it() {
     observed.fall_silent(2);
     let pod = observed.pods.get_mut(&2).unwrap();
     (pod.created, pod.ready) = (NOW - 4000, false);
-    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 5000);
+    observed.observed_unhealthy_since.insert(identity_of(2).member_id, NOW - 5000);
     assert_eq!(steps_of(&observed), [], "a new member would crash as well");
     observed.outdated.remove(&1);
     assert!(!steps_of(&observed).is_empty(), "1 runs what 2 was made from, so that is not what is wrong with 2");
@@ -161,10 +161,10 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
     let mut observed = outdated(3, &[2]);
     observed.be_refused(2);
     observed.peers.get_mut(&2).unwrap().proven = true;
-    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 59);
+    observed.observed_unhealthy_since.insert(identity_of(2).member_id, NOW - 59);
     assert_eq!(replaced(&observed), [0; 0], "it comes back as it was, if it was only evicted");
     assert!(creates_pod(&observed, 2));
-    observed.seen_unwell_since.insert(identity_of(2).member_id, NOW - 60);
+    observed.observed_unhealthy_since.insert(identity_of(2).member_id, NOW - 60);
     assert_eq!(replaced(&observed), [2], "a quota may be what keeps it from coming back as it was");
     observed.has_turn = false;
     assert_eq!(replaced(&observed), [0; 0], "a bad edit does not reach many clusters at once");

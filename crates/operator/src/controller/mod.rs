@@ -3,7 +3,7 @@
 //! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
 //! (with `membership`, `change` and `maintain` for some kinds of steps), `report`, and come back later. `watch` and `caches`
 //! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
-//! members' data; `outdated` and `volumes` find what is not as the spec asks for; `vigils` remembers earlier looks, and
+//! members' data; `outdated` and `volumes` find what is not as the spec asks for; `health_histories` remembers earlier looks, and
 //! `rolls` which clusters are changing; `upgrade_backup` sees to the backup before an upgrade; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
@@ -14,6 +14,7 @@ mod change;
 mod compare;
 mod ensure;
 pub mod events;
+mod health_histories;
 mod maintain;
 mod membership;
 mod node;
@@ -26,7 +27,6 @@ mod rolls;
 mod scope;
 mod seen;
 mod upgrade_backup;
-mod vigils;
 mod volumes;
 pub mod watch;
 
@@ -54,10 +54,10 @@ use caches::{Caches, cluster_of};
 use compare::Comparisons;
 use ensure::Applied;
 use events::Events;
+use health_histories::HealthHistories;
 use reconcile::{Context, reconcile, retry};
 use rolls::Rolls;
 pub use scope::Scope;
-use vigils::Vigils;
 use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
 
 /// How many clusters are worked on at the same time.
@@ -143,7 +143,7 @@ fn start(
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
         comparisons: Comparisons::default(),
-        vigils: Vigils::default(),
+        health_histories: HealthHistories::default(),
         rolls,
     });
     let shutdown = work.shutdown.clone();
@@ -178,7 +178,7 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         context.metrics.forget_members(namespace, &cluster.name);
         context.applied.forget(namespace, &cluster.name);
         context.comparisons.forget(namespace, &cluster.name);
-        context.vigils.forget(namespace, &cluster.name);
+        context.health_histories.forget(namespace, &cluster.name);
         context.rolls.give_back(namespace, &cluster.name);
     }
 }

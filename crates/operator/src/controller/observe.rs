@@ -95,8 +95,8 @@ pub async fn observe(
         answers: asked.answers,
         membership: asked.membership,
         hearsay: asked.hearsay,
-        unwell_since: unwell_since(&status),
-        seen_unwell_since: BTreeMap::new(),
+        unhealthy_since: unhealthy_since(&status),
+        observed_unhealthy_since: BTreeMap::new(),
         alarms: asked.alarms,
         compacted: asked.compacted,
         differing: BTreeSet::new(),
@@ -114,7 +114,7 @@ pub async fn observe(
         Comparing::Now => context.comparisons.differing_now(&subject).await,
         Comparing::WhenDue => context.comparisons.differing(&subject, cluster.spec.compare_every(), accused).await,
     };
-    context.vigils.keep(&mut observed);
+    context.health_histories.keep(&mut observed);
     observed.has_turn = has_turn(&observed, context);
     World { observed, endpoints, seen }
 }
@@ -187,9 +187,9 @@ fn paused_by(cluster: &EtcdCluster, seen: &Seen) -> Option<String> {
     noted(cluster).or(peers).or_else(pods).or_else(claims)
 }
 
-fn unwell_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
-    let unwell = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
-    unwell.map(|(id, since)| (id, since.0.as_second())).collect()
+fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
+    let unhealthy = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
+    unhealthy.map(|(id, since)| (id, since.0.as_second())).collect()
 }
 
 fn seconds(duration: Duration) -> i64 {

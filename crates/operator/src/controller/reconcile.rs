@@ -22,11 +22,11 @@ use super::caches::Caches;
 use super::compare::Comparisons;
 use super::ensure::{Applied, Ensure};
 use super::events::Events;
+use super::health_histories::HealthHistories;
 use super::observe::{Comparing, World, observe};
 use super::report;
 use super::rolls::Rolls;
 use super::seen::Seen;
-use super::vigils::Vigils;
 use super::watch::{CacheClosed, Cluster};
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
@@ -53,7 +53,7 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
     pub comparisons: Comparisons,
-    pub vigils: Vigils,
+    pub health_histories: HealthHistories,
     pub rolls: Arc<Rolls>,
 }
 

@@ -268,7 +268,7 @@ fn recreate(world: &mut World) {
     cluster.version += 1;
     (cluster.bootstrap, cluster.cluster_id, cluster.paused) = (None, None, false);
     (cluster.accepted, cluster.oldest_log) = (None, None);
-    cluster.unwell_since.clear();
+    cluster.unhealthy_since.clear();
     cluster.status = Default::default();
 }
 

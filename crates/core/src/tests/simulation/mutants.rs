@@ -231,7 +231,7 @@ impl Mutant {
         match self {
             Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.cluster_id = None,
             Mutant::IgnoresThePause => seen.paused = None,
-            Mutant::CountsEveryMoment => seen.seen_unwell_since = seen.unwell_since.clone(),
+            Mutant::CountsEveryMoment => seen.observed_unhealthy_since = seen.unhealthy_since.clone(),
             Mutant::ForgetsWhoWroteTheLogs => seen.versions.oldest_log = Some("3.6.0".to_owned()),
             Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.agree_on_what_is_wanted(),
             _ => {}

@@ -13,18 +13,18 @@ use super::effects::{
 use super::mutants::Mutant;
 use super::trace::{all_of, brief};
 use super::world::{Api, Broken, PodObject, World, is_refused};
-use crate::diagnosis::unwell_since;
+use crate::diagnosis::unhealthy_since;
+use crate::health_history::HealthHistory;
 use crate::observed::{Claim, Observed};
 use crate::plan::{Plan, Start, Step, is_confirmed};
 use crate::status::status_to_report;
-use crate::vigil::Vigil;
 
 pub struct Operator {
     /// What its caches hold: each kind of object as it was at some time.
     pub cache: Api,
     pub mutant: Option<Mutant>,
     /// What it remembers of earlier looks, until it crashes.
-    vigil: Vigil,
+    history: HealthHistory,
     /// Whose data was found to differ, until a comparison says otherwise.
     findings: BTreeSet<u64>,
     work: Option<Work>,
@@ -43,7 +43,13 @@ struct Work {
 
 impl Operator {
     pub fn new(world: &World, mutant: Option<Mutant>) -> Self {
-        Operator { cache: world.api.clone(), mutant, vigil: Vigil::default(), findings: BTreeSet::new(), work: None }
+        Operator {
+            cache: world.api.clone(),
+            mutant,
+            history: HealthHistory::default(),
+            findings: BTreeSet::new(),
+            work: None,
+        }
     }
 
     pub fn is_working(&self) -> bool {
@@ -51,7 +57,7 @@ impl Operator {
     }
 
     pub fn crash(&mut self, world: &mut World) {
-        (self.vigil, self.findings) = (Vigil::default(), BTreeSet::new());
+        (self.history, self.findings) = (HealthHistory::default(), BTreeSet::new());
         if self.work.take().is_some() {
             world.note(|| "the operator crashes".to_owned());
         }
@@ -66,14 +72,14 @@ impl Operator {
     /// What it observes through these objects, with what it remembers.
     fn look(&self, world: &World, seen: &Api) -> Observed {
         let mut observed = world.observe(seen);
-        self.vigil.clone().keep(&mut observed);
+        self.history.clone().keep(&mut observed);
         observed.differing = world.differing(&self.findings).unwrap_or_default();
         observed
     }
 
     pub fn begin(&mut self, world: &mut World) -> Result<(), Broken> {
         let mut observed = world.observe(&self.cache);
-        self.vigil.keep(&mut observed);
+        self.history.keep(&mut observed);
         // A comparison that can't tell leaves what was found before, but of nobody who has left.
         let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
         self.findings.retain(is_member);
@@ -316,9 +322,9 @@ fn report(world: &mut World, work: &Work) {
     }
     let now = Time(Timestamp::from_second(world.now).unwrap());
     let status = status_to_report(&work.observed, &work.plan, &cluster.status, None, &now);
-    let unwell = unwell_since(&work.observed);
-    if cluster.status != status || cluster.unwell_since != unwell {
-        (cluster.status, cluster.unwell_since) = (status, unwell);
+    let unhealthy = unhealthy_since(&work.observed);
+    if cluster.status != status || cluster.unhealthy_since != unhealthy {
+        (cluster.status, cluster.unhealthy_since) = (status, unhealthy);
         cluster.version += 1;
     }
 }

@@ -80,7 +80,7 @@ pub struct Cluster {
     pub paused: bool,
     pub bootstrap: Option<Bootstrap>,
     pub cluster_id: Option<u64>,
-    pub unwell_since: BTreeMap<u64, i64>,
+    pub unhealthy_since: BTreeMap<u64, i64>,
     pub status: EtcdClusterStatus,
 }
 
@@ -174,7 +174,7 @@ impl World {
             paused: false,
             bootstrap: None,
             cluster_id: None,
-            unwell_since: BTreeMap::new(),
+            unhealthy_since: BTreeMap::new(),
             status: EtcdClusterStatus::default(),
         };
         World {
@@ -291,8 +291,8 @@ impl World {
             answers: self.ask(seen),
             membership: self.quorum().map(Etcd::membership),
             hearsay: self.hearsay(seen),
-            unwell_since: cluster.unwell_since.clone(),
-            seen_unwell_since: BTreeMap::new(),
+            unhealthy_since: cluster.unhealthy_since.clone(),
+            observed_unhealthy_since: BTreeMap::new(),
             alarms: BTreeSet::new(),
             compacted: None,
             differing: BTreeSet::new(),

@@ -95,7 +95,7 @@ fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
     };
     let first = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(since(&first), [None, Some(NOW), None]);
-    observed.unwell_since.insert(identity_of(1).member_id, NOW);
+    observed.unhealthy_since.insert(identity_of(1).member_id, NOW);
     observed.now += 100;
     let second = report_after(&observed, &first);
     assert_eq!(since(&second), [None, Some(NOW), None]);

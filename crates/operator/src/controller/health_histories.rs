@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use etcd_operator_core::health_history::HealthHistory;
 use etcd_operator_core::observed::Observed;
-use etcd_operator_core::vigil::Vigil;
 
 /// By namespace and name of the cluster.
 #[derive(Default)]
-pub struct Vigils(Mutex<HashMap<(String, String), Vigil>>);
+pub struct HealthHistories(Mutex<HashMap<(String, String), HealthHistory>>);
 
-impl Vigils {
+impl HealthHistories {
     /// Adds what is remembered to what was observed, and remembers it too.
     pub fn keep(&self, observed: &mut Observed) {
         let key = (observed.place.namespace.clone(), observed.place.cluster.clone());
@@ -22,7 +22,7 @@ impl Vigils {
         self.all().remove(&(namespace.to_owned(), cluster.to_owned()));
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), Vigil>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), HealthHistory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
