@@ -4,9 +4,8 @@
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter.
 
 pub mod bootstrap;
-pub mod changes;
-pub mod comparison;
 pub mod conditions;
+pub mod corruption;
 pub mod cpu;
 pub mod diagnosis;
 mod flags;
@@ -15,19 +14,20 @@ pub mod health_history;
 pub mod initial_members;
 mod maintenance;
 mod members;
+mod messages;
 pub mod names;
 pub mod observed;
 pub mod plan;
 pub mod quorum;
 mod recovery;
-mod resize;
-pub mod rolling;
+pub mod rollout;
+mod scaling;
 pub mod schedule;
+pub mod spec_diff;
 pub mod status;
 pub mod upgrade_backup;
 mod versions;
 pub mod volumes;
-mod words;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use crate::diagnosis::{data_loss, members_told};
 use crate::initial_members;
 use crate::observed::{Bootstrap, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
 use crate::plan::{Start, Step};
-use crate::rolling::{awaits_the_handover, is_leaving, model_of_new};
+use crate::rollout::{awaits_the_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
 /// How long after it should have stopped a pod is given up.

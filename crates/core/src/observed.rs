@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::format_id;
 
-use crate::changes::Change;
 use crate::names::Place;
+use crate::spec_diff::Change;
 
 /// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name. Moments are
 /// seconds since 1970, and lengths of time are seconds.

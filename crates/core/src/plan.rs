@@ -8,8 +8,8 @@ use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_initial_members};
 use crate::observed::{Alarm, Bootstrap, Defragmentation, Identity, Observed, Pod, Replacement, Told};
 use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
-use crate::resize::next_membership_change;
-use crate::rolling::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
+use crate::rollout::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
+use crate::scaling::next_membership_change;
 use crate::volumes::{grow_claims, next_migration};
 
 /// Something to do. Each is safe to do twice.

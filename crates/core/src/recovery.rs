@@ -5,7 +5,7 @@ use crate::diagnosis::{
 };
 use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
-use crate::resize::remove_voter;
+use crate::scaling::remove_voter;
 
 /// How long after a replacement the next one of the same name must wait; twice as long each time, up to the longest.
 const FIRST_WAIT: i64 = 60;

@@ -9,11 +9,11 @@ use crate::conditions::{Statement, conditions_after};
 use crate::diagnosis::{data_loss, known_members, unhealthy_since};
 use crate::initial_members;
 use crate::maintenance::is_out_of_space;
+use crate::messages::describe;
 use crate::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};
 use crate::plan::Plan;
 use crate::quorum::quorum;
-use crate::rolling::{progress, updated};
-use crate::words::describe;
+use crate::rollout::{progress, updated};
 
 /// The status to report. It equals the previous one if there is nothing new to say.
 pub fn status_to_report(

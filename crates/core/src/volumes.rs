@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step};
-use crate::resize::remove_voter;
+use crate::scaling::remove_voter;
 
 /// Asks for more space wherever there is less than the spec asks for, and it can be had.
 pub fn grow_claims(observed: &Observed) -> Vec<Step> {

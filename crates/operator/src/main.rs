@@ -4,6 +4,7 @@ mod backups;
 mod cli;
 mod controller;
 mod crds;
+mod error_chain;
 mod http;
 mod leader;
 mod logging;
@@ -13,7 +14,6 @@ mod readiness;
 mod run;
 mod shutdown;
 mod surroundings;
-mod words;
 
 use clap::Parser;
 

@@ -1,14 +1,14 @@
 //! What must be true of the decisions. `support` builds clusters to decide about; `simulation` is a small world that plans
 //! are carried out in.
 
-mod adopting;
+mod adoption;
 mod bootstrap;
-mod growing;
-mod keeping;
-mod maintaining;
+mod maintenance;
+mod members;
 mod recovery;
-mod rolling;
-mod shrinking;
+mod rollout;
+mod scaling_down;
+mod scaling_up;
 mod simulation;
 mod status;
 mod status_of_the_unhealthy;

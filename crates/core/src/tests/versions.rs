@@ -1,9 +1,9 @@
 //! Which versions members may be made with.
 
 use super::support::{awaited, cluster_of, steps_of};
-use crate::changes::{Change, Way};
 use crate::observed::{BackupFirst, Observed};
 use crate::plan::{Model, Plan, Step, plan};
+use crate::spec_diff::{Change, Way};
 
 /// A cluster of three that runs one version, and of which another is asked for.
 fn asked(runs: &str, wanted: &str) -> Observed {

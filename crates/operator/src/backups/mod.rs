@@ -38,10 +38,10 @@ use crate::controller::backoff::Backoff;
 use crate::controller::events::Events;
 use crate::controller::watch::{Cache, CacheClosed, watch};
 use crate::controller::{Scope, Work};
+use crate::error_chain::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::shutdown::Shutdown;
-use crate::words::describe;
 
 /// How many objects are worked on at the same time.
 const CONCURRENCY: usize = 16;

@@ -19,12 +19,12 @@ use super::observe::{Comparing, World, observe};
 use super::reconcile::Context;
 use super::report;
 use super::seen::Seen;
+use crate::error_chain::describe;
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_bootstrap, read_identity, role,
 };
 use crate::objects::peer::Recipe;
 use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
-use crate::words::describe;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd_operator_core::comparison::{Hash, confirmed_by, known_after, who_differs};
+use etcd_operator_core::corruption::{Hash, confirmed_by, known_after, who_differs};
 use etcd_operator_core::observed::Membership;
 use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;

@@ -44,11 +44,11 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
+use crate::error_chain::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
-use crate::words::describe;
 use backoff::Backoff;
 use caches::{Caches, cluster_of};
 use compare::Comparisons;

@@ -10,7 +10,7 @@ use etcd_operator_core::observed::{
     AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
     Replacement, Versions,
 };
-use etcd_operator_core::rolling::{needs_a_turn, updated};
+use etcd_operator_core::rollout::{needs_a_turn, updated};
 use etcd_operator_core::volumes::misfit_of;
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};

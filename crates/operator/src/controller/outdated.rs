@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etcd_operator_api::labels::RESTART;
 use etcd_operator_api::{EtcdCluster, EtcdPeer};
-use etcd_operator_core::changes::{Change, Made, Wanted, change_of};
+use etcd_operator_core::spec_diff::{Change, Made, Wanted, change_of};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 

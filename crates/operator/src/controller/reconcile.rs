@@ -28,9 +28,9 @@ use super::report;
 use super::rolls::Rolls;
 use super::seen::Seen;
 use super::watch::{CacheClosed, Cluster};
+use crate::error_chain::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
-use crate::words::describe;
 
 /// How long a reconcile may take, so that a slow one gives up its place to others.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -12,8 +12,8 @@ use semver::Version;
 use tracing::warn;
 
 use super::act::{Actor, Error};
+use crate::error_chain::describe;
 use crate::objects::owner;
-use crate::words::describe;
 
 /// Looks whether a backup is to be taken, and what became of it. If that can't be found out, it counts as being under way: the
 /// next look may tell.

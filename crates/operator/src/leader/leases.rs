@@ -7,7 +7,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::{LEASE_NAME, REQUEST_TIMEOUT};
-use crate::words::describe;
+use crate::error_chain::describe;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,10 +1,10 @@
 //! Operators that do one thing wrong. The simulation must catch each of them: a rule that no mutant breaks is a rule that
 //! nobody checks.
 
-use crate::changes::Way;
 use crate::observed::{Data, Observed};
 use crate::plan::{Model, Plan, Step, plan};
-use crate::resize::next_membership_change;
+use crate::scaling::next_membership_change;
+use crate::spec_diff::Way;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {

@@ -7,10 +7,10 @@ use etcd_operator_api::EtcdClusterStatus;
 
 use super::etcd::Etcd;
 use super::random::Random;
-use crate::changes::{Change, Way};
 use crate::observed::{Answer, Bootstrap, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions};
 use crate::plan::Start;
 use crate::quorum::quorum;
+use crate::spec_diff::{Change, Way};
 use crate::tests::support::place;
 
 pub const REPLACE_AFTER: i64 = 300;

@@ -1,10 +1,10 @@
 //! How members become what the spec asks for: one at a time, the leader last, and each only when all the others are well.
 
-use crate::changes::Way;
 use crate::observed::{BackupFirst, Member, Membership, Observed, Peer, Pod};
 use crate::plan::{Model, Plan, Step, Waiting, plan};
 use crate::quorum::quorum;
-use crate::resize::remove_voter;
+use crate::scaling::remove_voter;
+use crate::spec_diff::Way;
 use crate::versions::{Verdict, is_same, is_too_old, verdict};
 
 /// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.

@@ -1,9 +1,9 @@
 //! Members become what the spec asks for, one at a time.
 
 use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, steps_of};
-use crate::changes::{Change, Way};
 use crate::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::plan::{Model, Step, plan};
+use crate::spec_diff::{Change, Way};
 
 fn change(way: Way) -> Change {
     Change { fields: vec!["spec.etcd".to_owned()], way }

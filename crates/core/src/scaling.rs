@@ -5,7 +5,7 @@ use crate::members::clear_away;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
 use crate::quorum::may_remove;
-use crate::rolling::{is_to_be_remade, model_of_new, remake_learner};
+use crate::rollout::{is_to_be_remade, model_of_new, remake_learner};
 
 pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(learner) = membership.learner() {
