@@ -48,7 +48,7 @@ pub fn stage_of(observed: &Observed) -> Stage {
         .claims
         .iter()
         .filter(|(_, claim)| claim.bootstrap.is_none())
-        .map(|(ordinal, _)| observed.place.member_name(*ordinal))
+        .map(|(ordinal, _)| observed.names.member_name(*ordinal))
         .collect();
     if !unknown.is_empty() {
         return Stage::Refused(unknown_claims(&unknown));
@@ -68,7 +68,7 @@ fn initial_size(observed: &Observed) -> u32 {
 
 /// Nobody can tell whether what is on the volumes or what is in the backup is to be had.
 fn volumes_in_the_way(observed: &Observed) -> String {
-    let names: Vec<String> = observed.claims.keys().map(|ordinal| observed.place.member_name(*ordinal)).collect();
+    let names: Vec<String> = observed.claims.keys().map(|ordinal| observed.names.member_name(*ordinal)).collect();
     format!(
         "a backup is to be restored, but there are volume claims of this cluster's name already ({}): delete them if the backup \
          is what you want, or create the cluster without spec.bootstrap.restore to go on with what is on them",

@@ -78,7 +78,7 @@ pub fn can_be_compared(observed: &Observed) -> bool {
 
 /// Why a member that ran before can't have its data any more, if so.
 pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<String> {
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     let pod = observed.pods.get(&ordinal);
     if let Some(refusal) = pod.and_then(|pod| refusal_of(pod, member_id)) {
         return Some(refusal.to_owned());

@@ -3,23 +3,23 @@
 
 use sha1::{Digest, Sha1};
 
-use crate::names::Place;
+use crate::names::ClusterNames;
 use crate::observed::{Bootstrap, Identity};
 
-pub fn identity_of(place: &Place, bootstrap: &Bootstrap, ordinal: u32) -> Identity {
-    Identity { member_id: member_id(place, bootstrap, ordinal), cluster_id: cluster_id(place, bootstrap) }
+pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> Identity {
+    Identity { member_id: member_id(names, bootstrap, ordinal), cluster_id: cluster_id(names, bootstrap) }
 }
 
 /// The ID of the cluster comes from those of all initial members, in order.
-pub fn cluster_id(place: &Place, bootstrap: &Bootstrap) -> u64 {
-    let mut members: Vec<u64> = (0..bootstrap.size).map(|ordinal| member_id(place, bootstrap, ordinal)).collect();
+pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> u64 {
+    let mut members: Vec<u64> = (0..bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
     members.sort_unstable();
     let bytes: Vec<u8> = members.into_iter().flat_map(u64::to_be_bytes).collect();
     first_eight(&bytes)
 }
 
-fn member_id(place: &Place, bootstrap: &Bootstrap, ordinal: u32) -> u64 {
-    first_eight(format!("{}{}", place.peer_url(ordinal), bootstrap.token).as_bytes())
+fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> u64 {
+    first_eight(format!("{}{}", names.peer_url(ordinal), bootstrap.token).as_bytes())
 }
 
 fn first_eight(bytes: &[u8]) -> u64 {
@@ -33,12 +33,13 @@ mod tests {
     /// What a real etcd 3.6.16 made of this bootstrap.
     #[test]
     fn etcd_comes_to_the_same_ids() {
-        let place = Place { cluster: "my-cluster".into(), namespace: "default".into(), domain: "cluster.local".into() };
+        let names =
+            ClusterNames { cluster: "my-cluster".into(), namespace: "default".into(), domain: "cluster.local".into() };
         let bootstrap = Bootstrap { token: "a67ac203-ad99-4151-b352-c406c9ff41f8".into(), size: 3 };
         let members = [0x62b1cba203322599, 0xf53559f13cb55b88, 0x619197a9a6633326];
         for (ordinal, member_id) in (0..).zip(members) {
             assert_eq!(
-                identity_of(&place, &bootstrap, ordinal),
+                identity_of(&names, &bootstrap, ordinal),
                 Identity { member_id, cluster_id: 0x4bf6b07483cbcacc }
             );
         }

@@ -25,7 +25,7 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
             steps.push(Step::CreateClaim { ordinal, bootstrap: Some(bootstrap.clone()), identity: None });
         }
         let initial_cluster = (0..bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
-        let identity = Some(initial_members::identity_of(&observed.place, bootstrap, ordinal));
+        let identity = Some(initial_members::identity_of(&observed.names, bootstrap, ordinal));
         let told = Told { data: Data::Fresh, identity };
         let start =
             Start { bootstrap_token: Some(bootstrap.token.clone()), initial_cluster, told, serves_clients: true };
@@ -53,7 +53,7 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
             // An initial member that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
             // whether it ever had any, and it waits for those who can.
             (_, Some(bootstrap)) if claim.is_some_and(|claim| is_unmarked_initial_claim(claim, bootstrap)) => {
-                initial_members::identity_of(&observed.place, bootstrap, ordinal)
+                initial_members::identity_of(&observed.names, bootstrap, ordinal)
             }
             _ => continue,
         };
@@ -271,5 +271,5 @@ fn is_held_up(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
 }
 
 fn entry(observed: &Observed, ordinal: u32) -> (String, String) {
-    (observed.place.member_name(ordinal), observed.place.peer_url(ordinal))
+    (observed.names.member_name(ordinal), observed.names.peer_url(ordinal))
 }

@@ -7,7 +7,7 @@ use crate::plan::Step;
 
 /// What a step does, as a reason and a sentence. Notes for the operator's own use are not worth a word.
 pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> {
-    let name = |ordinal: &u32| observed.place.member_name(*ordinal);
+    let name = |ordinal: &u32| observed.names.member_name(*ordinal);
     Some(match step {
         Step::RecordBootstrap(bootstrap) => {
             ("Bootstrapping", format!("bootstrapping a cluster of {} members", bootstrap.size))

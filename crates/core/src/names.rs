@@ -1,15 +1,15 @@
 //! What the objects and addresses of a cluster are called, and how to read an ordinal back from them.
 
-/// Where a cluster is: everything that its members' addresses are made of.
+/// Everything that the names and addresses of a cluster's members are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ClusterNames {
     pub cluster: String,
     pub namespace: String,
     /// The DNS domain of the Kubernetes cluster, for example `cluster.local`.
     pub domain: String,
 }
 
-impl Place {
+impl ClusterNames {
     /// The name of a member, of its EtcdPeer, pod and claim.
     pub fn member_name(&self, ordinal: u32) -> String {
         format!("{}-{ordinal}", self.cluster)
@@ -39,9 +39,9 @@ impl Place {
     pub fn ordinal_of_url(&self, url: &str) -> Option<u32> {
         let host = url.split_once("://")?.1.split([':', '/']).next()?;
         // The whole address up to the domain: a member elsewhere may have the same first name.
-        let (name, place) = host.split_once('.')?;
+        let (name, names) = host.split_once('.')?;
         let ours = format!("{}.{}.svc", self.cluster, self.namespace);
-        let is_here = place == ours || place.strip_prefix(&ours).is_some_and(|rest| rest.starts_with('.'));
+        let is_here = names == ours || names.strip_prefix(&ours).is_some_and(|rest| rest.starts_with('.'));
         self.ordinal_of_name(name).filter(|_| is_here)
     }
 }
@@ -50,29 +50,29 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place() -> Place {
-        Place { cluster: "my-etcd".into(), namespace: "db".into(), domain: "cluster.local".into() }
+    fn names() -> ClusterNames {
+        ClusterNames { cluster: "my-etcd".into(), namespace: "db".into(), domain: "cluster.local".into() }
     }
 
     #[test]
     fn names_and_urls_lead_back_to_the_ordinal() {
         for ordinal in [0, 9, 10, 123] {
-            assert_eq!(place().ordinal_of_name(&place().member_name(ordinal)), Some(ordinal));
-            assert_eq!(place().ordinal_of_url(&place().peer_url(ordinal)), Some(ordinal));
+            assert_eq!(names().ordinal_of_name(&names().member_name(ordinal)), Some(ordinal));
+            assert_eq!(names().ordinal_of_url(&names().peer_url(ordinal)), Some(ordinal));
         }
-        assert_eq!(place().peer_url(2), "http://my-etcd-2.my-etcd.db.svc.cluster.local:2380");
+        assert_eq!(names().peer_url(2), "http://my-etcd-2.my-etcd.db.svc.cluster.local:2380");
     }
 
     #[test]
     fn what_is_not_ours_has_no_ordinal() {
         for name in ["my-etcd", "my-etcd-", "my-etcd-01", "my-etcd-+1", "my-etcd-x", "other-1", "my-etcd-1-2"] {
-            assert_eq!(place().ordinal_of_name(name), None, "{name}");
+            assert_eq!(names().ordinal_of_name(name), None, "{name}");
         }
         for url in
             ["http://10.0.0.7:2380", "http://my-etcd-1.my-etcd.other.svc.cluster.local:2380", "http://my-etcd-1:2380"]
         {
-            assert_eq!(place().ordinal_of_url(url), None, "{url}");
+            assert_eq!(names().ordinal_of_url(url), None, "{url}");
         }
-        assert_eq!(place().ordinal_of_url("http://my-etcd-1.my-etcd.db.svc.other.domain:2380"), Some(1));
+        assert_eq!(names().ordinal_of_url("http://my-etcd-1.my-etcd.db.svc.other.domain:2380"), Some(1));
     }
 }

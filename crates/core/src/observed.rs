@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::format_id;
 
-use crate::names::Place;
-use crate::spec_diff::Change;
+use crate::names::ClusterNames;
+use crate::spec_diff::SpecDiff;
 
 /// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name. Moments are
 /// seconds since 1970, and lengths of time are seconds.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    pub place: Place,
+    pub names: ClusterNames,
     /// The UID of the EtcdCluster, which no other object ever had or will have.
     pub uid: String,
     /// How many members the user wants.
@@ -39,7 +39,7 @@ pub struct Observed {
     /// What became of the backup that is to be taken before another minor version.
     pub backup_first: BackupFirst,
     /// What differs between the spec and what members were made from, for those that were made from something else.
-    pub outdated: BTreeMap<u32, Change>,
+    pub outdated: BTreeMap<u32, SpecDiff>,
     /// Whether this cluster may restart members now: not all clusters do so at the same time.
     pub has_turn: bool,
     /// Whether members may be replaced for the sake of their volumes.
@@ -313,7 +313,7 @@ impl Observed {
 
     /// The name of a member; its ID if it is none that we made.
     pub fn name_of(&self, member: &Member) -> String {
-        member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.place.member_name(ordinal))
+        member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.names.member_name(ordinal))
     }
 
     /// Whether a member answers as it should: a voter with a read that needs a quorum, a learner at all.

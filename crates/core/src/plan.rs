@@ -335,8 +335,8 @@ pub fn plan(observed: &Observed) -> Plan {
     if observed.deleting {
         return Plan::default();
     }
-    if let Some(place) = &observed.paused {
-        return Plan::waiting("Paused", format!("nothing is done to this cluster: {place}"));
+    if let Some(source) = &observed.paused {
+        return Plan::waiting("Paused", format!("nothing is done to this cluster: {source}"));
     }
     let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
@@ -360,7 +360,7 @@ fn without_vain_pods(plan: Plan) -> Plan {
 
 /// The initial members are started all at once. It is bootstrapped when a quorum of them answers.
 fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
-    let expected = initial_members::cluster_id(&observed.place, bootstrap);
+    let expected = initial_members::cluster_id(&observed.names, bootstrap);
     match &observed.membership {
         Some(membership) if membership.cluster_id == expected => {
             return Plan::steps(vec![Step::RecordClusterId(expected)]);
@@ -388,7 +388,7 @@ fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
     let is_unreached = |(ordinal, pod): &(&u32, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
     let unreached = observed.pods.iter().filter(is_unreached);
-    let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.place.member_name(*ordinal)).collect();
+    let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.names.member_name(*ordinal)).collect();
     if unreached.is_empty() {
         return message;
     }

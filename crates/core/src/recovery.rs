@@ -84,7 +84,7 @@ fn urgency(diagnosis: &Diagnosis) -> u8 {
 /// Removes a member for good, so that a new one of its name can join. `None` if a learner that gets on comes first.
 fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMember, why: &str) -> Option<Plan> {
     let UnhealthyMember { ordinal, member, .. } = *unhealthy;
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     let last = observed.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
     let mut steps = Vec::new();
     if last.is_none_or(|last| last.member_id != member.id) {
@@ -130,7 +130,7 @@ pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
         if observed.is_reached(ordinal) {
             return None;
         }
-        let (id, peer_url) = (identity.member_id, observed.place.peer_url(ordinal));
+        let (id, peer_url) = (identity.member_id, observed.names.peer_url(ordinal));
         let member = Member { id, ordinal: Some(ordinal), peer_url, started: true, learner: false };
         match remedy_for(observed, &diagnose(observed, ordinal, &member)?) {
             Remedy::RestartPod(why) => Some((ordinal, why)),

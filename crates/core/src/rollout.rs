@@ -4,7 +4,7 @@ use crate::observed::{BackupFirst, Member, Membership, Observed, Peer, Pod};
 use crate::plan::{Model, Plan, Step, Waiting, plan};
 use crate::quorum::quorum;
 use crate::scaling::remove_voter;
-use crate::spec_diff::Way;
+use crate::spec_diff::UpdateMethod;
 use crate::versions::{Verdict, is_same, is_too_old, verdict};
 
 /// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.
@@ -63,7 +63,7 @@ fn goes_by_the_spec(observed: &Observed) -> bool {
 }
 
 fn restarts(observed: &Observed, ordinal: u32) -> bool {
-    observed.outdated.get(&ordinal).is_some_and(|change| change.way == Way::Restart)
+    observed.outdated.get(&ordinal).is_some_and(|change| change.method == UpdateMethod::Restart)
 }
 
 /// Whether it takes a new pod to give a member what is asked for. What runs can be given other labels and resources as it
@@ -240,11 +240,12 @@ fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
         let pod = observed.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
         pod && membership.members.iter().any(|member| member.ordinal == Some(**ordinal))
     };
-    let in_place = observed.outdated.iter().filter(|(ordinal, change)| change.way < Way::Restart && running(ordinal));
+    let in_place =
+        observed.outdated.iter().filter(|(ordinal, change)| change.method < UpdateMethod::Restart && running(ordinal));
     let Some((ordinal, change)) = in_place.max_by_key(|(ordinal, _)| **ordinal) else { return Plan::default() };
     let ordinal = *ordinal;
-    match change.way {
-        Way::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
+    match change.method {
+        UpdateMethod::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
         // With less memory it may be killed: nobody else should be away then.
         _ => if_all_are_well(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
     }
@@ -302,7 +303,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
         Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
-            let name = observed.place.member_name(ordinal);
+            let name = observed.names.member_name(ordinal);
             Plan::waiting("ClientsLeaving", format!("clients of {name} are sent elsewhere before it is restarted"))
         }
         Some(_) if keeps_its_data => Plan::steps(vec![replace(observed, ordinal)]),

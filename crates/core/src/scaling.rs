@@ -25,7 +25,7 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
         (_, _, Some((ordinal, _))) => {
-            let name = observed.place.member_name(*ordinal);
+            let name = observed.names.member_name(*ordinal);
             waiting(
                 "InitialMemberStarting",
                 format!("{name} has to start for the first time before the members may change"),
@@ -44,7 +44,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
         return waiting("ForeignLearner", format!("the learner {:x} was added by somebody else", learner.id));
     };
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     if ordinal >= observed.replicas {
         let why = "it is not asked for any more".to_owned();
         return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
@@ -67,7 +67,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
 }
 
 fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     // A new member gets a new volume: with the old one something was wrong, or it was given up.
     let steps = clear_away(observed, membership, ordinal);
     if !steps.is_empty() {
@@ -96,7 +96,7 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
 
 /// Removes a voter, if the others can go on without it; not before it has handed over the leadership.
 pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     let voters = membership.voters().count();
     // Who is about to stop can't be counted on any more.
     let stops = |voter: &Member| voter.ordinal.and_then(|it| observed.pods.get(&it)).is_some_and(|pod| pod.deleting);

@@ -11,15 +11,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use crate::cpu::gomaxprocs;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SpecDiff {
     /// What differs, in the words of the user: `spec.podTemplate.resources`.
     pub fields: Vec<String>,
-    pub way: Way,
+    pub method: UpdateMethod,
 }
 
 /// How a member is changed, from the least to the most that it notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum UpdateMethod {
     /// Labels and annotations are changed as it runs.
     Relabel,
     /// Kubernetes gives the running container more or less.
@@ -29,7 +29,7 @@ pub enum Way {
 }
 
 /// What a member was made from.
-pub struct Made<'a> {
+pub struct Current<'a> {
     pub spec: &'a EtcdPeerSpec,
     /// What the annotation that asks for a restart said at that time.
     pub restart: Option<&'a str>,
@@ -42,51 +42,51 @@ pub struct Made<'a> {
 }
 
 /// What its user asks for.
-pub struct Wanted<'a> {
+pub struct Desired<'a> {
     pub spec: &'a EtcdClusterSpec,
     pub restart: Option<&'a str>,
     /// The image, also if the user leaves it to the operator.
     pub image: &'a str,
 }
 
-pub fn change_of(made: &Made, wanted: &Wanted) -> Option<Change> {
+pub fn spec_diff(made: &Current, wanted: &Desired) -> Option<SpecDiff> {
     let differences = differences(made, wanted);
-    let way = differences.iter().map(|(_, way)| *way).max()?;
-    Some(Change { fields: differences.into_iter().map(|(field, _)| field).collect(), way })
+    let method = differences.iter().map(|(_, method)| *method).max()?;
+    Some(SpecDiff { fields: differences.into_iter().map(|(field, _)| field).collect(), method })
 }
 
-fn differences(made: &Made, wanted: &Wanted) -> Vec<(String, Way)> {
+fn differences(made: &Current, wanted: &Desired) -> Vec<(String, UpdateMethod)> {
     let (old, new) = (made.spec, wanted.spec);
     let mut found = Vec::new();
-    let mut differs = |yes: bool, field: &str, way: Way| {
+    let mut differs = |yes: bool, field: &str, method: UpdateMethod| {
         if yes {
-            found.push((field.to_owned(), way));
+            found.push((field.to_owned(), method));
         }
     };
     let version = format!("spec.version {} → {}", old.version, new.version);
-    differs(old.version != new.version, &version, Way::Restart);
-    differs(old.image != new.image, "spec.image", Way::Restart);
+    differs(old.version != new.version, &version, UpdateMethod::Restart);
+    differs(old.image != new.image, "spec.image", UpdateMethod::Restart);
     // The user left it to the operator, and that was told another repository.
     let is_elsewhere = made.image.is_some_and(|image| image != wanted.image);
     let by_operator = old.version == new.version && old.image == new.image && is_elsewhere;
-    differs(by_operator, "the operator's repository of etcd images", Way::Restart);
-    differs(old.etcd != new.etcd && old.etcd_flags() != new.etcd_flags(), "spec.etcd", Way::Restart);
+    differs(by_operator, "the operator's repository of etcd images", UpdateMethod::Restart);
+    differs(old.etcd != new.etcd && old.etcd_flags() != new.etcd_flags(), "spec.etcd", UpdateMethod::Restart);
     let restart = wanted.restart.is_some() && wanted.restart != made.restart;
-    differs(restart, &format!("the annotation {RESTART}"), Way::Restart);
+    differs(restart, &format!("the annotation {RESTART}"), UpdateMethod::Restart);
     let (old, new) = (old.pod_template(), new.pod_template().unwrap_or_default());
     // What its node does not have is no matter any more if something else is asked for.
-    let is_short = made.is_short && way_to_resize(old.resources.as_ref(), new.resources.as_ref()).is_none();
-    differs(is_short, "spec.podTemplate.resources (its node does not have them)", Way::Restart);
+    let is_short = made.is_short && method_to_resize(old.resources.as_ref(), new.resources.as_ref()).is_none();
+    differs(is_short, "spec.podTemplate.resources (its node does not have them)", UpdateMethod::Restart);
     found.extend(differences_in_pod(&old, &new, made.refuses_resize));
     found
 }
 
-fn differences_in_pod(old: &PodTemplate, new: &PodTemplate, refuses_resize: bool) -> Vec<(String, Way)> {
+fn differences_in_pod(old: &PodTemplate, new: &PodTemplate, refuses_resize: bool) -> Vec<(String, UpdateMethod)> {
     let is_relabelled = old.labels() != new.labels() || old.annotations() != new.annotations();
-    let resized = way_to_resize(old.resources.as_ref(), new.resources.as_ref());
-    let restarts = |differs: bool| differs.then_some(Way::Restart);
+    let resized = method_to_resize(old.resources.as_ref(), new.resources.as_ref());
+    let restarts = |differs: bool| differs.then_some(UpdateMethod::Restart);
     let all = [
-        ("metadata", is_relabelled.then_some(Way::Relabel)),
+        ("metadata", is_relabelled.then_some(UpdateMethod::Relabel)),
         ("resources", if refuses_resize { restarts(resized.is_some()) } else { resized }),
         ("affinity", restarts(old.affinity != new.affinity)),
         ("tolerations", restarts(old.tolerations != new.tolerations)),
@@ -95,14 +95,14 @@ fn differences_in_pod(old: &PodTemplate, new: &PodTemplate, refuses_resize: bool
         ("priorityClassName", restarts(old.priority_class_name != new.priority_class_name)),
         ("imagePullSecrets", restarts(old.image_pull_secrets != new.image_pull_secrets)),
     ];
-    all.into_iter().filter_map(|(field, way)| Some((format!("spec.podTemplate.{field}"), way?))).collect()
+    all.into_iter().filter_map(|(field, method)| Some((format!("spec.podTemplate.{field}"), method?))).collect()
 }
 
 type Amounts = BTreeMap<String, Quantity>;
 
 /// How resources are changed, if they are. CPU and memory of a running container can be; but how many threads etcd uses is
 /// decided when it starts.
-fn way_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceRequirements>) -> Option<Way> {
+fn method_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceRequirements>) -> Option<UpdateMethod> {
     let (old, new) = (old.cloned().unwrap_or_default(), new.cloned().unwrap_or_default());
     let of = |amounts: &Option<Amounts>| amounts.clone().unwrap_or_default();
     let (old_limits, new_limits) = (of(&old.limits), of(&new.limits));
@@ -118,8 +118,8 @@ fn way_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceRequir
         && old.claims == new.claims;
     match (changed.is_empty() && old.claims == new.claims, in_place) {
         (true, _) => None,
-        (false, true) => Some(Way::Resize),
-        (false, false) => Some(Way::Restart),
+        (false, true) => Some(UpdateMethod::Resize),
+        (false, false) => Some(UpdateMethod::Restart),
     }
 }
 
@@ -163,45 +163,58 @@ mod tests {
         serde_json::from_value(spec).unwrap()
     }
 
-    fn change(edit: &[(&str, &str)], restart: Option<&str>) -> Option<Change> {
+    fn change(edit: &[(&str, &str)], restart: Option<&str>) -> Option<SpecDiff> {
         let image = "etcd:v3.6.16";
-        let made =
-            Made { spec: &peer(), restart: Some("once"), image: Some(image), refuses_resize: false, is_short: false };
-        change_of(&made, &Wanted { spec: &cluster(edit), restart, image })
+        let made = Current {
+            spec: &peer(),
+            restart: Some("once"),
+            image: Some(image),
+            refuses_resize: false,
+            is_short: false,
+        };
+        spec_diff(&made, &Desired { spec: &cluster(edit), restart, image })
     }
 
-    fn way(edit: &[(&str, &str)]) -> Option<Way> {
-        change(edit, None).map(|change| change.way)
+    fn method(edit: &[(&str, &str)]) -> Option<UpdateMethod> {
+        change(edit, None).map(|change| change.method)
     }
 
     #[test]
     fn what_is_the_same_is_no_change() {
-        assert_eq!(way(&[]), None);
-        assert_eq!(way(&[("podTemplate.resources.limits.memory", r#""1024Mi""#)]), None, "the same in other words");
-        assert_eq!(way(&[("replicas", "5")]), None);
-        assert_eq!(way(&[("etcd", "{}")]), None, "nothing that etcd would notice");
+        assert_eq!(method(&[]), None);
+        assert_eq!(method(&[("podTemplate.resources.limits.memory", r#""1024Mi""#)]), None, "the same in other words");
+        assert_eq!(method(&[("replicas", "5")]), None);
+        assert_eq!(method(&[("etcd", "{}")]), None, "nothing that etcd would notice");
     }
 
     #[test]
     fn labels_and_resources_change_as_it_runs() {
-        assert_eq!(way(&[("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)]), Some(Way::Relabel));
-        assert_eq!(way(&[("podTemplate.resources.requests.cpu", r#""200m""#)]), Some(Way::Resize));
-        assert_eq!(way(&[("podTemplate.resources.limits.memory", r#""2Gi""#)]), Some(Way::Resize));
-        assert_eq!(way(&[("podTemplate.resources.limits.cpu", r#""1500m""#)]), Some(Way::Resize), "still one thread");
+        assert_eq!(method(&[("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)]), Some(UpdateMethod::Relabel));
+        assert_eq!(method(&[("podTemplate.resources.requests.cpu", r#""200m""#)]), Some(UpdateMethod::Resize));
+        assert_eq!(method(&[("podTemplate.resources.limits.memory", r#""2Gi""#)]), Some(UpdateMethod::Resize));
+        assert_eq!(
+            method(&[("podTemplate.resources.limits.cpu", r#""1500m""#)]),
+            Some(UpdateMethod::Resize),
+            "still one thread"
+        );
     }
 
     #[test]
     fn what_etcd_reads_when_it_starts_needs_a_restart() {
-        assert_eq!(way(&[("podTemplate.resources.limits.cpu", r#""2""#)]), Some(Way::Restart), "GOMAXPROCS follows");
         assert_eq!(
-            way(&[("podTemplate.resources.limits", r#"{"cpu": "1"}"#)]),
-            Some(Way::Restart),
+            method(&[("podTemplate.resources.limits.cpu", r#""2""#)]),
+            Some(UpdateMethod::Restart),
+            "GOMAXPROCS follows"
+        );
+        assert_eq!(
+            method(&[("podTemplate.resources.limits", r#"{"cpu": "1"}"#)]),
+            Some(UpdateMethod::Restart),
             "no limit any more"
         );
-        assert_eq!(way(&[("podTemplate.resources.limits.hugepages-2Mi", r#""2Mi""#)]), Some(Way::Restart));
-        assert_eq!(way(&[("podTemplate.nodeSelector", r#"{"disk": "fast"}"#)]), Some(Way::Restart));
-        assert_eq!(way(&[("etcd.heartbeatInterval", "200")]), Some(Way::Restart));
-        assert_eq!(way(&[("image.repository", r#""mirror/etcd""#)]), Some(Way::Restart));
+        assert_eq!(method(&[("podTemplate.resources.limits.hugepages-2Mi", r#""2Mi""#)]), Some(UpdateMethod::Restart));
+        assert_eq!(method(&[("podTemplate.nodeSelector", r#"{"disk": "fast"}"#)]), Some(UpdateMethod::Restart));
+        assert_eq!(method(&[("etcd.heartbeatInterval", "200")]), Some(UpdateMethod::Restart));
+        assert_eq!(method(&[("image.repository", r#""mirror/etcd""#)]), Some(UpdateMethod::Restart));
     }
 
     #[test]
@@ -209,7 +222,7 @@ mod tests {
         let found = change(&[("version", r#""3.7.3""#), ("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)], None);
         let found = found.unwrap();
         assert_eq!(found.fields, ["spec.version 3.6.16 → 3.7.3", "spec.podTemplate.metadata"]);
-        assert_eq!(found.way, Way::Restart, "the most that is needed");
+        assert_eq!(found.method, UpdateMethod::Restart, "the most that is needed");
     }
 
     #[test]
@@ -222,28 +235,33 @@ mod tests {
     #[test]
     fn the_operators_own_repository_counts() {
         let (made, wanted) = (peer(), cluster(&[]));
-        let made =
-            Made { spec: &made, restart: None, image: Some("old/etcd:v3.6.16"), refuses_resize: true, is_short: false };
-        let change = change_of(&made, &Wanted { spec: &wanted, restart: None, image: "new/etcd:v3.6.16" }).unwrap();
+        let made = Current {
+            spec: &made,
+            restart: None,
+            image: Some("old/etcd:v3.6.16"),
+            refuses_resize: true,
+            is_short: false,
+        };
+        let change = spec_diff(&made, &Desired { spec: &wanted, restart: None, image: "new/etcd:v3.6.16" }).unwrap();
         assert_eq!(change.fields, ["the operator's repository of etcd images"]);
     }
 
     #[test]
     fn a_refused_resize_becomes_a_restart() {
         let (made, wanted) = (peer(), cluster(&[("podTemplate.resources.limits.memory", r#""2Gi""#)]));
-        let made = Made { spec: &made, restart: None, image: None, refuses_resize: true, is_short: false };
-        let change = change_of(&made, &Wanted { spec: &wanted, restart: None, image: "" }).unwrap();
-        assert_eq!(change.way, Way::Restart);
+        let made = Current { spec: &made, restart: None, image: None, refuses_resize: true, is_short: false };
+        let change = spec_diff(&made, &Desired { spec: &wanted, restart: None, image: "" }).unwrap();
+        assert_eq!(change.method, UpdateMethod::Restart);
     }
 
     #[test]
     fn resources_that_a_node_does_not_have_are_taken_back_in_place() {
         let short = |edit: &[(&str, &str)]| {
-            let made = Made { spec: &peer(), restart: None, image: None, refuses_resize: false, is_short: true };
-            change_of(&made, &Wanted { spec: &cluster(edit), restart: None, image: "" }).map(|change| change.way)
+            let made = Current { spec: &peer(), restart: None, image: None, refuses_resize: false, is_short: true };
+            spec_diff(&made, &Desired { spec: &cluster(edit), restart: None, image: "" }).map(|change| change.method)
         };
-        assert_eq!(short(&[]), Some(Way::Restart), "it may find a node that has them");
-        assert_eq!(short(&[("podTemplate.resources.requests.cpu", r#""50m""#)]), Some(Way::Resize));
+        assert_eq!(short(&[]), Some(UpdateMethod::Restart), "it may find a node that has them");
+        assert_eq!(short(&[("podTemplate.resources.requests.cpu", r#""50m""#)]), Some(UpdateMethod::Resize));
     }
 
     /// What a user writes reaches this as the API server stores it.

@@ -29,7 +29,7 @@ pub fn status_to_report(
         replicas: count(observed.peers.len()),
         ready_replicas: count(healthy_voters(observed)),
         updated_replicas: count(updated(observed)),
-        label_selector: Some(selector_of_cluster(&observed.place.cluster)),
+        label_selector: Some(selector_of_cluster(&observed.names.cluster)),
         bootstrap: previous.bootstrap().cloned(),
         birth: None,
         cluster_id: previous.cluster_id.clone(),
@@ -66,7 +66,7 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
             let mut message = "the members are being started for the first time".to_owned();
             for (ordinal, pod) in &observed.pods {
                 if let Some(problem) = &pod.problem {
-                    message.push_str(&format!("; {}: {}", observed.place.member_name(*ordinal), problem.message));
+                    message.push_str(&format!("; {}: {}", observed.names.member_name(*ordinal), problem.message));
                 }
             }
             Statement::no("Available", "Bootstrapping", message)
@@ -86,7 +86,7 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
     known.sort_unstable();
     let (mut lost, mut left) = (Vec::new(), Vec::new());
     for (ordinal, id) in &known {
-        let name = observed.place.member_name(*ordinal);
+        let name = observed.names.member_name(*ordinal);
         match data_loss(observed, *ordinal, *id) {
             Some(why) => lost.push(format!("{name} ({why})")),
             None => left.push(name),
@@ -120,7 +120,7 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
     }
     let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
     let reported: Vec<(u32, u64)> =
-        reported.filter_map(|voter| Some((observed.place.ordinal_of_name(&voter.name)?, voter.id()?))).collect();
+        reported.filter_map(|voter| Some((observed.names.ordinal_of_name(&voter.name)?, voter.id()?))).collect();
     if !reported.is_empty() {
         return reported;
     }
@@ -129,7 +129,7 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
     match &observed.bootstrap {
         Some(bootstrap) if recorded.is_empty() => {
             let initial_member =
-                |ordinal: u32| (ordinal, initial_members::identity_of(&observed.place, bootstrap, ordinal).member_id);
+                |ordinal: u32| (ordinal, initial_members::identity_of(&observed.names, bootstrap, ordinal).member_id);
             (0..bootstrap.size).map(initial_member).collect()
         }
         _ => recorded,
@@ -139,7 +139,7 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
 fn out_of_space(observed: &Observed) -> String {
     let size_of = |(ordinal, answer): (&u32, &Result<Answer, String>)| {
         let answer = answer.as_ref().ok()?;
-        let name = observed.place.member_name(*ordinal);
+        let name = observed.names.member_name(*ordinal);
         Some(format!("{name} {} ({} in use)", mebibytes(answer.db_size), mebibytes(answer.db_in_use)))
     };
     let sizes: Vec<String> = observed.answers.iter().filter_map(size_of).collect();
@@ -224,7 +224,7 @@ fn doomed(observed: &Observed) -> impl Iterator<Item = String> {
     let ordinals = members.filter_map(|member| member.ordinal);
     let doomed = ordinals.filter(|ordinal| observed.claims.get(ordinal).is_some_and(|claim| claim.deleting));
     doomed.map(|ordinal| {
-        format!("the volume claim {} is being deleted: its data goes with its pod", observed.place.member_name(ordinal))
+        format!("the volume claim {} is being deleted: its data goes with its pod", observed.names.member_name(ordinal))
     })
 }
 
@@ -235,7 +235,7 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
             observed.membership.is_some() && observed.member(**ordinal).is_none_or(|member| member.learner);
         has_no_vote && **ordinal < observed.replicas && peer.replacement.is_some()
     });
-    given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.place.member_name(*ordinal)))
+    given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.names.member_name(*ordinal)))
 }
 
 /// Voters that somebody else added can't be asked how they are; that they count is worth a word.
@@ -262,7 +262,7 @@ fn blamed(observed: &Observed) -> impl Iterator<Item = String> {
 }
 
 fn problem_of(observed: &Observed, ordinal: u32) -> String {
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     if observed.member(ordinal).is_some_and(|member| observed.is_corrupt(member)) {
         return format!("{name}'s data differs from that of the other members");
     }

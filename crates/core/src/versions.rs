@@ -160,7 +160,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
         return Verdict::Refused(format!(
             "{} runs {version}, and from there etcd can't be upgraded to {}.{} safely: set spec.version to {} or a later \
              patch first",
-            observed.place.member_name(*ordinal),
+            observed.names.member_name(*ordinal),
             wanted.major,
             wanted.minor,
             first.unwrap_or(&version),
@@ -238,7 +238,7 @@ fn is_data_readable(observed: &Observed, wanted: &Version) -> Verdict {
     });
     match ahead {
         Some((ordinal, _)) => {
-            let name = observed.place.member_name(*ordinal);
+            let name = observed.names.member_name(*ordinal);
             Verdict::Wait(preparing(wanted, &format!("{name} has not made its data readable for it yet")))
         }
         None => Verdict::Possible,

@@ -24,7 +24,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     let leader = observed.leader();
     let last = |(ordinal, voter, _): &(u32, &Member, String)| (Some(voter.id) != leader, *ordinal);
     let Some((ordinal, voter, why)) = misfits.max_by_key(last) else { return Plan::default() };
-    let name = observed.place.member_name(ordinal);
+    let name = observed.names.member_name(ordinal);
     if !observed.migrates {
         let message = format!(
             "the volume of {name} can't become what spec.storage asks for: {why}; set spec.storage.migrate to replace the \

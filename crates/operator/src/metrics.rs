@@ -93,9 +93,9 @@ impl Metrics {
 
     /// Counts the members of a cluster as etcd lists them. If it can't be asked, none of them is healthy.
     pub fn record_members(&self, observed: &Observed) {
-        let place = &observed.place;
+        let names = &observed.names;
         let set = |state, count: usize| {
-            self.members.get_or_create(&labels_of(&place.namespace, &place.cluster, state)).set(count as i64);
+            self.members.get_or_create(&labels_of(&names.namespace, &names.cluster, state)).set(count as i64);
         };
         let Some(membership) = &observed.membership else {
             for (state, count) in [("healthy", 0), ("unhealthy", observed.peers.len()), ("learner", 0)] {

@@ -25,7 +25,7 @@ fn bootstrapping(size: u32) -> Observed {
 
 /// Who an initial member will be is known before it starts.
 fn initial_told(size: u32, ordinal: u32) -> Told {
-    Told { data: Data::Fresh, identity: Some(initial_members::identity_of(&place(), &bootstrap_of(size), ordinal)) }
+    Told { data: Data::Fresh, identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), ordinal)) }
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
 #[test]
 fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
     let mut observed = bootstrapping(3);
-    let expected = initial_members::cluster_id(&place(), &bootstrap_of(3));
+    let expected = initial_members::cluster_id(&names(), &bootstrap_of(3));
     observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: expected, ..membership });
     assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(expected)], waiting: None });
 }
@@ -190,7 +190,7 @@ fn nothing_is_bootstrapped_over_claims_that_nobody_knows() {
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(awaited(&plan), "Refused");
-    let name = observed.place.member_name(1);
+    let name = observed.names.member_name(1);
     assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
 }
 
@@ -205,7 +205,7 @@ fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
 #[test]
 fn no_backup_is_restored_where_volumes_are_already() {
     let known =
-        Claim { identity: Some(initial_members::identity_of(&place(), &bootstrap_of(3), 1)), ..Claim::default() };
+        Claim { identity: Some(initial_members::identity_of(&names(), &bootstrap_of(3), 1)), ..Claim::default() };
     for claim in [Claim::default(), known, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() }] {
         let mut observed = Observed { restores: true, ..new_cluster(3) };
         observed.claims.insert(1, claim);

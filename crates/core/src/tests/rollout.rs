@@ -3,17 +3,17 @@
 use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, steps_of};
 use crate::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::plan::{Model, Step, plan};
-use crate::spec_diff::{Change, Way};
+use crate::spec_diff::{SpecDiff, UpdateMethod};
 
-fn change(way: Way) -> Change {
-    Change { fields: vec!["spec.etcd".to_owned()], way }
+fn change(method: UpdateMethod) -> SpecDiff {
+    SpecDiff { fields: vec!["spec.etcd".to_owned()], method }
 }
 
 /// A cluster of which these members are to be restarted. The member 0 leads.
 fn outdated(size: u32, ordinals: &[u32]) -> Observed {
     let mut observed = cluster_of(size);
     observed.be_ready();
-    observed.outdated = ordinals.iter().map(|ordinal| (*ordinal, change(Way::Restart))).collect();
+    observed.outdated = ordinals.iter().map(|ordinal| (*ordinal, change(UpdateMethod::Restart))).collect();
     observed
 }
 
@@ -144,12 +144,12 @@ fn without_a_quorum_what_does_not_run_is_made_anew() {
 
 #[test]
 fn member_with_refused_pod_is_made_anew_when_the_spec_goes_back() {
-    for way in [Way::Relabel, Way::Resize, Way::Restart] {
+    for method in [UpdateMethod::Relabel, UpdateMethod::Resize, UpdateMethod::Restart] {
         let mut observed = outdated(3, &[]);
         observed.be_refused(2);
         assert!(creates_pod(&observed, 2), "as long as the spec asks for it, it is tried");
-        observed.outdated.insert(2, change(way));
-        assert_eq!(replaced(&observed), [2], "{way:?}");
+        observed.outdated.insert(2, change(method));
+        assert_eq!(replaced(&observed), [2], "{method:?}");
         assert!(!creates_pod(&observed, 2), "the old one would be refused again, and nothing else be done");
         observed.fall_silent(1);
         assert_eq!(replaced(&observed), [0; 0], "1 may be the next that is missed");
@@ -169,7 +169,7 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
     observed.has_turn = false;
     assert_eq!(replaced(&observed), [0; 0], "a bad edit does not reach many clusters at once");
     observed.has_turn = true;
-    observed.outdated = [0, 1, 2].map(|ordinal| (ordinal, change(Way::Restart))).into();
+    observed.outdated = [0, 1, 2].map(|ordinal| (ordinal, change(UpdateMethod::Restart))).into();
     observed.pods.clear();
     observed.answers.clear();
     observed.lose_quorum();
@@ -188,7 +188,7 @@ fn ephemeral_initial_member_that_never_ran_is_made_anew_beside_those_that_run() 
             let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
             observed.pods.insert(2, Pod { problem, ..Pod::default() });
         }
-        observed.outdated.insert(2, change(Way::Restart));
+        observed.outdated.insert(2, change(UpdateMethod::Restart));
         assert_eq!(replaced(&observed), [2]);
         observed.member_mut(2).started = true;
         assert_eq!(replaced(&observed), [0; 0], "what ran has lost its data, which is another matter");
@@ -201,7 +201,7 @@ fn initial_members_with_refused_pods_are_made_anew_when_the_spec_goes_back() {
     observed.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
-        observed.outdated.insert(ordinal, change(Way::Resize));
+        observed.outdated.insert(ordinal, change(UpdateMethod::Resize));
     }
     assert_eq!(replaced(&observed), [0, 1, 2]);
     assert!(!creates_pod(&observed, 0));
@@ -214,7 +214,7 @@ fn pending_member_is_made_anew_with_resources_that_a_node_has() {
     let pod = observed.pods.get_mut(&2).unwrap();
     (pod.node, pod.ready) = (None, false);
     pod.problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
-    observed.outdated.insert(2, change(Way::Resize));
+    observed.outdated.insert(2, change(UpdateMethod::Resize));
     assert_eq!(replaced(&observed), [2]);
 }
 
@@ -237,7 +237,7 @@ fn pending_initial_members_are_made_anew_with_resources_that_a_node_has() {
         observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
         let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
         observed.pods.insert(ordinal, Pod { problem, ..Pod::default() });
-        observed.outdated.insert(ordinal, change(Way::Resize));
+        observed.outdated.insert(ordinal, change(UpdateMethod::Resize));
     }
     assert_eq!(replaced(&observed), [0, 1, 2]);
 }
@@ -258,7 +258,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
             steps_of(observed).iter().any(|it| matches!(it, Step::RemoveMember { ordinal: 3, .. }))
         };
         assert!(!leaves(&observed), "it may come yet");
-        observed.outdated.insert(3, change(Way::Resize));
+        observed.outdated.insert(3, change(UpdateMethod::Resize));
         assert!(leaves(&observed) && !creates_pod(&observed, 3));
     }
 }
@@ -266,7 +266,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
 #[test]
 fn running_member_is_resized_in_place_and_not_made_anew() {
     let mut observed = outdated(3, &[]);
-    observed.outdated.insert(2, change(Way::Resize));
+    observed.outdated.insert(2, change(UpdateMethod::Resize));
     assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 2 }]);
     observed.fall_silent(2);
     assert_eq!(replaced(&observed), [0; 0], "it worked, and may come back");
@@ -289,8 +289,8 @@ fn not_all_clusters_restart_members_at_once() {
 #[test]
 fn what_can_be_changed_in_place_is_and_before_anything_is_restarted() {
     let mut observed = outdated(3, &[2]);
-    observed.outdated.insert(1, change(Way::Resize));
-    observed.outdated.insert(0, change(Way::Relabel));
+    observed.outdated.insert(1, change(UpdateMethod::Resize));
+    observed.outdated.insert(0, change(UpdateMethod::Relabel));
     assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 1 }]);
     observed.fall_silent(2);
     assert_eq!(steps_of(&observed), [], "with less memory another may be missed");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::Place;
+use crate::names::ClusterNames;
 use crate::observed::{
     Answer, Bootstrap, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told, Versions,
 };
@@ -12,8 +12,8 @@ pub const CLUSTER_ID: u64 = 0xc1;
 pub const VERSION: &str = "3.6.16";
 pub const NOW: i64 = 1_800_000_000;
 
-pub fn place() -> Place {
-    Place { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
+pub fn names() -> ClusterNames {
+    ClusterNames { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
 }
 
 pub fn bootstrap_of(size: u32) -> Bootstrap {
@@ -33,13 +33,13 @@ pub fn fresh(ordinal: u32) -> Told {
 }
 
 pub fn entry_of(ordinal: u32) -> (String, String) {
-    (place().member_name(ordinal), place().peer_url(ordinal))
+    (names().member_name(ordinal), names().peer_url(ordinal))
 }
 
 /// An EtcdCluster that was created a moment ago.
 pub fn new_cluster(replicas: u32) -> Observed {
     Observed {
-        place: place(),
+        names: names(),
         uid: "uid-1".into(),
         replicas,
         durable: true,
@@ -131,7 +131,7 @@ impl Observed {
         let member = Member {
             id: identity_of(ordinal).member_id,
             ordinal: Some(ordinal),
-            peer_url: place().peer_url(ordinal),
+            peer_url: names().peer_url(ordinal),
             started: false,
             learner: false,
         };

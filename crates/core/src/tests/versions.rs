@@ -3,7 +3,7 @@
 use super::support::{awaited, cluster_of, steps_of};
 use crate::observed::{BackupFirst, Observed};
 use crate::plan::{Model, Plan, Step, plan};
-use crate::spec_diff::{Change, Way};
+use crate::spec_diff::{SpecDiff, UpdateMethod};
 
 /// A cluster of three that runs one version, and of which another is asked for.
 fn asked(runs: &str, wanted: &str) -> Observed {
@@ -29,7 +29,7 @@ impl Observed {
         self.peers.get_mut(&ordinal).unwrap().version = version.into();
         self.answer(ordinal);
         let fields = vec![format!("spec.version {version} → {}", self.versions.wanted)];
-        let change = Change { fields, way: Way::Restart };
+        let change = SpecDiff { fields, method: UpdateMethod::Restart };
         self.outdated.remove(&ordinal);
         if version != self.versions.wanted {
             self.outdated.insert(ordinal, change);

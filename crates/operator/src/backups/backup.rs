@@ -8,7 +8,7 @@ use etcd_operator_api::{
     RetentionResult, Variables, Verify, labels,
 };
 use etcd_operator_core::conditions::{Statement, conditions_after};
-use etcd_operator_core::names::Place as Names;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_store::manifest::{Manifest, Origin};
 use etcd_operator_store::report::{Done, Pruned};
 use etcd_operator_store::task::{self, Backup, Place, Task};
@@ -285,7 +285,7 @@ async fn source_cluster(backup: &EtcdBackup, context: &Context) -> Result<Option
 
 /// The members of a cluster: those that etcd knows of. The agent finds out which of them can be asked.
 fn endpoints_of(cluster: &EtcdCluster, domain: &str) -> Vec<String> {
-    let names = Names {
+    let names = ClusterNames {
         cluster: cluster.name_any(),
         namespace: cluster.namespace().unwrap_or_default(),
         domain: domain.to_owned(),

@@ -130,14 +130,14 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) fn name(&self, ordinal: u32) -> String {
-        self.world.observed.place.member_name(ordinal)
+        self.world.observed.names.member_name(ordinal)
     }
 
     pub(super) fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.context.client.clone(), &self.world.observed.place.namespace)
+        Api::namespaced(self.context.client.clone(), &self.world.observed.names.namespace)
     }
 
     pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
@@ -163,7 +163,7 @@ impl<'a> Actor<'a> {
         let initial_members =
             self.world.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
         let recipe = self.recipe(model)?;
-        let peer = peer::peer(self.cluster, &self.world.observed.place, ordinal, initial_members, recipe);
+        let peer = peer::peer(self.cluster, &self.world.observed.names, ordinal, initial_members, recipe);
         let created = match self.create::<EtcdPeer>(peer).await? {
             Some(created) => {
                 self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
@@ -258,7 +258,7 @@ impl<'a> Actor<'a> {
         let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let role = self.role(ordinal, start.serves_clients);
-        let pod = pod::pod(peer, &self.world.observed.place, ordinal, start, role, &self.context.settings);
+        let pod = pod::pod(peer, &self.world.observed.names, ordinal, start, role, &self.context.settings);
         if self.create::<Pod>(pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
@@ -314,13 +314,13 @@ impl<'a> Actor<'a> {
         let mut ordinals = self.world.seen.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
         ordinals.extend(0..observed.replicas);
-        let seen = Seen::live(&self.context.client, &observed.place, &ordinals).await?;
+        let seen = Seen::live(&self.context.client, &observed.names, &ordinals).await?;
         let corrupt = |id: &u64| observed.differing.contains(id);
         let comparing = match step {
             Step::RemoveMember { member_id, .. } if corrupt(member_id) => Comparing::Now,
             _ => Comparing::WhenDue,
         };
-        let live = observe(&cluster, observed.place.clone(), seen, self.context, comparing).await;
+        let live = observe(&cluster, observed.names.clone(), seen, self.context, comparing).await;
         if is_confirmed(step, &live.observed) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::observed::{Alarm, AlarmKind, Answer, Identity, Member, Membership};
 use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
@@ -24,7 +24,7 @@ pub struct Asked {
     pub compacted: Option<i64>,
 }
 
-pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
+pub async fn ask_members(endpoints: &Endpoints, names: &ClusterNames) -> Asked {
     let asked = endpoints.iter().map(async |(ordinal, url)| (*ordinal, ask_member(url).await));
     let (mut answers, mut statuses) = (BTreeMap::new(), BTreeMap::new());
     for (ordinal, outcome) in join_all(asked).await {
@@ -37,14 +37,14 @@ pub async fn ask_members(endpoints: &Endpoints, place: &Place) -> Asked {
     let mut membership = None;
     for (ordinal, answer) in &answers {
         if membership.is_none() && matches!(answer, Ok(answer) if answer.reads) {
-            let listed = list_members(&endpoints[ordinal], place, MemberClient::members).await;
+            let listed = list_members(&endpoints[ordinal], names, MemberClient::members).await;
             membership = listed.inspect_err(|error| tracing::debug!(%error, "no list of members")).ok();
         }
     }
     // Whoever got furthest knows best.
     let furthest = statuses.iter().max_by_key(|(_, status)| (status.raft_term, status.raft_applied_index));
     let hearsay = match furthest.filter(|_| membership.is_none()) {
-        Some((ordinal, _)) => list_members(&endpoints[ordinal], place, MemberClient::members_as_known).await.ok(),
+        Some((ordinal, _)) => list_members(&endpoints[ordinal], names, MemberClient::members_as_known).await.ok(),
         None => None,
     };
     let alarms: BTreeSet<Alarm> = statuses.values().flat_map(|status| &status.alarms).map(see_alarm).collect();
@@ -79,7 +79,7 @@ fn see_alarm(alarm: &etcd::Alarm) -> Alarm {
 /// The members as a member lists them, with a quorum or without.
 async fn list_members(
     url: &str,
-    place: &Place,
+    names: &ClusterNames,
     list: impl AsyncFnOnce(&mut MemberClient) -> Result<etcd::Membership, Error>,
 ) -> Result<Membership, Error> {
     let listed = list(&mut MemberClient::new(url, PATIENCE)?).await?;
@@ -87,7 +87,7 @@ async fn list_members(
         let peer_url = member.peer_urls.first().cloned().unwrap_or_default();
         Member {
             id: member.id,
-            ordinal: place.ordinal_of_url(&peer_url),
+            ordinal: names.ordinal_of_url(&peer_url),
             started: member.has_started(),
             learner: member.is_learner,
             peer_url,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use etcd_operator_api::labels;
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::reflector::ObjectRef;
@@ -43,14 +43,14 @@ pub fn cluster_of<K: Resource>(object: &K) -> Option<ObjectRef<Cluster>> {
 }
 
 /// The objects of one kind that belong to the members of a cluster, by ordinal.
-pub fn of_members<K>(cache: &Cache<K>, place: &Place) -> BTreeMap<u32, Arc<K>>
+pub fn of_members<K>(cache: &Cache<K>, names: &ClusterNames) -> BTreeMap<u32, Arc<K>>
 where
     K: Resource<DynamicType = ()> + Clone + 'static,
 {
     let is_ours = |object: &Arc<K>| {
-        object.namespace().as_deref() == Some(&place.namespace)
-            && object.labels().get(labels::CLUSTER_NAME) == Some(&place.cluster)
+        object.namespace().as_deref() == Some(&names.namespace)
+            && object.labels().get(labels::CLUSTER_NAME) == Some(&names.cluster)
     };
     let ours = cache.objects.state().into_iter().filter(is_ours);
-    ours.filter_map(|object| Some((place.ordinal_of_name(&object.name_any())?, object))).collect()
+    ours.filter_map(|object| Some((names.ordinal_of_name(&object.name_any())?, object))).collect()
 }

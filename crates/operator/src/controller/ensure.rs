@@ -176,7 +176,7 @@ impl Ensure<'_> {
         let observed = &world.observed;
         let lost = observed.peers.iter().filter(|(ordinal, _)| !observed.claims.contains_key(ordinal));
         for (ordinal, peer) in lost.filter(|(_, peer)| observed.durable && peer.started) {
-            let name = observed.place.member_name(*ordinal);
+            let name = observed.names.member_name(*ordinal);
             let found = self.api::<PersistentVolumeClaim>().get_opt(&name).await;
             let found = found.map_err(|error| api_error(format!("looking for the volume claim {name}"), error))?;
             if let Some(claim) = found.filter(|claim| read_identity(claim.annotations()) == peer.identity) {

@@ -13,7 +13,7 @@ pub struct HealthHistories(Mutex<HashMap<(String, String), HealthHistory>>);
 impl HealthHistories {
     /// Adds what is remembered to what was observed, and remembers it too.
     pub fn keep(&self, observed: &mut Observed) {
-        let key = (observed.place.namespace.clone(), observed.place.cluster.clone());
+        let key = (observed.names.namespace.clone(), observed.names.cluster.clone());
         self.all().entry(key).or_default().keep(observed);
     }
 

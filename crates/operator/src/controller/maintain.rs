@@ -46,6 +46,6 @@ impl Actor<'_> {
         let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id, kind }).await;
         disarmed.map_err(|error| etcd_error(format!("disarming the alarm {kind}"), error))?;
         let note = format!("Disarmed the alarm {kind} of the member {}", format_id(alarm.member_id));
-        self.tell("AlarmDisarmed", &self.world.observed.place.cluster, note).await
+        self.tell("AlarmDisarmed", &self.world.observed.names.cluster, note).await
     }
 }

@@ -9,7 +9,7 @@ use super::ask::PATIENCE;
 impl Actor<'_> {
     pub(super) async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let url = self.world.observed.place.peer_url(ordinal);
+        let url = self.world.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
             Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner, {}", format_id(id))).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::observed::{
     AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
     Replacement, Versions,
@@ -48,13 +48,13 @@ pub enum Comparing {
 
 pub async fn observe(
     cluster: &EtcdCluster,
-    place: Place,
+    names: ClusterNames,
     seen: Seen,
     context: &Context,
     comparing: Comparing,
 ) -> World {
     let endpoints: Endpoints = seen.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
-    let asked = ask_members(&endpoints, &place).await;
+    let asked = ask_members(&endpoints, &names).await;
     let status = cluster.status.clone().unwrap_or_default();
     let uid = cluster.uid();
     let outdated = outdated::find(cluster, &seen, &context.settings.etcd_repository);
@@ -100,12 +100,12 @@ pub async fn observe(
         alarms: asked.alarms,
         compacted: asked.compacted,
         differing: BTreeSet::new(),
-        place,
+        names,
     };
     let voters = voters_to_compare(&observed, &endpoints, &asked.statuses);
     let subject = compare::Subject {
-        namespace: &observed.place.namespace,
-        cluster: &observed.place.cluster,
+        namespace: &observed.names.namespace,
+        cluster: &observed.names.cluster,
         membership: observed.membership.as_ref(),
         voters,
     };
@@ -121,7 +121,7 @@ pub async fn observe(
 
 /// Whether this cluster is among those that may restart members, if it has to.
 fn has_turn(observed: &Observed, context: &Context) -> bool {
-    let (namespace, cluster) = (&observed.place.namespace, &observed.place.cluster);
+    let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
     if !needs_a_turn(observed) {
         context.rolls.give_back(namespace, cluster);
         return true;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etcd_operator_api::labels::RESTART;
 use etcd_operator_api::{EtcdCluster, EtcdPeer};
-use etcd_operator_core::spec_diff::{Change, Made, Wanted, change_of};
+use etcd_operator_core::spec_diff::{Current, Desired, SpecDiff, spec_diff};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
@@ -14,21 +14,21 @@ use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
 use crate::objects::is_pod_of;
 
 /// What differs, by the ordinals of the members for which something does.
-pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, Change> {
+pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, SpecDiff> {
     let image = cluster.spec.image(etcd_repository);
     let wanted =
-        Wanted { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
+        Desired { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
     let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
         // The pod of an earlier EtcdPeer may still be stopping.
         let pod = seen.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
-        Some((*ordinal, change_of(&made(cluster, peer, pod), &wanted)?))
+        Some((*ordinal, spec_diff(&made(cluster, peer, pod), &wanted)?))
     };
     seen.peers.iter().filter_map(change).collect()
 }
 
-fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> Made<'a> {
+fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> Current<'a> {
     let refused = pod.and_then(|pod| pod.annotations().get(RESIZE_REFUSED));
-    Made {
+    Current {
         spec: &peer.spec,
         restart: peer.annotations().get(RESTART).map(String::as_str),
         image: pod.and_then(|pod| pod.annotations().get(IMAGE)).map(String::as_str),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus};
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::plan::{Plan, Waiting, plan};
 use etcd_operator_core::status::status_to_report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -102,13 +102,13 @@ pub fn retry(cluster: Arc<Cluster>, _error: &Error, context: Arc<Context>) -> Ac
 
 async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<Action, Error> {
     context.caches.wait_until_filled().await?;
-    let place = Place {
+    let names = ClusterNames {
         cluster: cluster.name_any(),
         namespace: cluster.namespace().unwrap_or_default(),
         domain: context.domain.clone(),
     };
-    let seen = Seen::in_caches(&context.client, &context.caches, &place).await?;
-    let world = observe(cluster, place, seen, context, Comparing::WhenDue).await;
+    let seen = Seen::in_caches(&context.client, &context.caches, &names).await?;
+    let world = observe(cluster, names, seen, context, Comparing::WhenDue).await;
     if world.observed.deleting {
         return Ok(Action::await_change());
     }

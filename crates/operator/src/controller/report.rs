@@ -38,7 +38,7 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
 /// Writes into each EtcdPeer which version of etcd its member runs. Returns the members and versions that are news.
 pub async fn write_versions(client: &Client, world: &World) -> kube::Result<Vec<(String, String)>> {
     let mut news = Vec::new();
-    let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.place.namespace);
+    let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.names.namespace);
     for (ordinal, answer) in &world.observed.answers {
         let (Ok(answer), Some(peer)) = (answer, world.seen.peers.get(ordinal)) else { continue };
         // The pod of an earlier EtcdPeer may still answer.

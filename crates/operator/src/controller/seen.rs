@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdPeer, labels};
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::core::NamespaceResourceScope;
@@ -30,13 +30,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub async fn in_caches(client: &Client, caches: &Caches, place: &Place) -> Result<Self, Error> {
-        let peers = of_members(&caches.peers, place).into_iter();
+    pub async fn in_caches(client: &Client, caches: &Caches, names: &ClusterNames) -> Result<Self, Error> {
+        let peers = of_members(&caches.peers, names).into_iter();
         let understood = peers.filter_map(|(ordinal, peer)| Some((ordinal, Arc::new(peer.0.as_ref().ok()?.clone()))));
         let mut seen = Seen {
             peers: understood.collect(),
-            pods: of_members(&caches.pods, place),
-            claims: of_members(&caches.claims, place),
+            pods: of_members(&caches.pods, names),
+            claims: of_members(&caches.claims, names),
             bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),
         };
@@ -47,11 +47,11 @@ impl Seen {
     }
 
     /// Reads everything past the caches. By name, because what lost its labels is there nevertheless.
-    pub async fn live(client: &Client, place: &Place, ordinals: &BTreeSet<u32>) -> Result<Self, Error> {
+    pub async fn live(client: &Client, names: &ClusterNames, ordinals: &BTreeSet<u32>) -> Result<Self, Error> {
         let (peers, pods, claims) = futures::try_join!(
-            members::<EtcdPeer>(client, place, ordinals),
-            members::<Pod>(client, place, ordinals),
-            members::<PersistentVolumeClaim>(client, place, ordinals)
+            members::<EtcdPeer>(client, names, ordinals),
+            members::<Pod>(client, names, ordinals),
+            members::<PersistentVolumeClaim>(client, names, ordinals)
         )?;
         let mut seen = Seen { peers, pods, claims, bound_to: BTreeMap::new(), nodes: BTreeMap::new() };
         seen.bound_to = seen.find_bound_volumes(client).await?;
@@ -107,13 +107,17 @@ fn home_of(volume: &PersistentVolume) -> Option<String> {
 }
 
 /// The objects of one kind with the names of members. What somebody else gave such a name is not the cluster's.
-async fn members<K>(client: &Client, place: &Place, ordinals: &BTreeSet<u32>) -> Result<BTreeMap<u32, Arc<K>>, Error>
+async fn members<K>(
+    client: &Client,
+    names: &ClusterNames,
+    ordinals: &BTreeSet<u32>,
+) -> Result<BTreeMap<u32, Arc<K>>, Error>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let api: Api<K> = Api::namespaced(client.clone(), &place.namespace);
+    let api: Api<K> = Api::namespaced(client.clone(), &names.namespace);
     let read = async |ordinal: u32| {
-        let name = place.member_name(ordinal);
+        let name = names.member_name(ordinal);
         let found = api.get_opt(&name).await;
         let found = found.map_err(|error| api_error(format!("reading the {} {name}", K::kind(&())), error))?;
         Ok::<_, Error>(found.map(|object| (ordinal, Arc::new(object))))
@@ -121,7 +125,7 @@ where
     let found = try_join_all(ordinals.iter().map(|ordinal| read(*ordinal))).await?;
     let is_ours = |object: &K| {
         let label = object.labels().get(labels::CLUSTER_NAME);
-        label.is_none_or(|cluster| *cluster == place.cluster)
+        label.is_none_or(|cluster| *cluster == names.cluster)
     };
     Ok(found.into_iter().flatten().filter(|(_, object)| is_ours(object)).collect())
 }

@@ -6,7 +6,7 @@ use etcd_operator_api::labels::RESTART;
 use etcd_operator_api::{
     Bootstrap, EtcdCluster, EtcdPeer, EtcdPeerSpec, InitialClusterState, InitialMember, StaticBootstrap, Storage,
 };
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -43,11 +43,17 @@ impl Recipe {
     }
 }
 
-pub fn peer(cluster: &EtcdCluster, place: &Place, ordinal: u32, initial_members: Option<u32>, recipe: Recipe) -> Value {
-    let name = place.member_name(ordinal);
+pub fn peer(
+    cluster: &EtcdCluster,
+    names: &ClusterNames,
+    ordinal: u32,
+    initial_members: Option<u32>,
+    recipe: Recipe,
+) -> Value {
+    let name = names.member_name(ordinal);
     let initial_cluster = initial_members.map(|count| StaticBootstrap {
         initial_cluster: (0..count)
-            .map(|ordinal| InitialMember { name: place.member_name(ordinal), host: place.host(ordinal) })
+            .map(|ordinal| InitialMember { name: names.member_name(ordinal), host: names.host(ordinal) })
             .collect(),
     });
     let initial_cluster_state =

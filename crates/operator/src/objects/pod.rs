@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy, RestoreFrom};
 use etcd_operator_core::cpu::gomaxprocs;
-use etcd_operator_core::names::Place;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::plan::Start;
 use semver::Version;
 use serde_json::{Value, json};
@@ -35,12 +35,19 @@ pub(super) const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
 const METRICS_PORT: u16 = 2381;
 
-pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &str, settings: &Settings) -> Value {
-    let name = place.member_name(ordinal);
+pub fn pod(
+    peer: &EtcdPeer,
+    names: &ClusterNames,
+    ordinal: u32,
+    start: &Start,
+    role: &str,
+    settings: &Settings,
+) -> Value {
+    let name = names.member_name(ordinal);
     let spec = &peer.spec;
     let template = spec.pod_template.clone().unwrap_or_default();
     let mut labels = template.labels();
-    labels.extend(member_labels(&place.cluster, &name));
+    labels.extend(member_labels(&names.cluster, &name));
     labels.insert(ROLE.to_owned(), role.to_owned());
     let mut notes: BTreeMap<String, String> = template.annotations();
     // The copy of the gate is no data: it must not keep a node from being taken away.
@@ -48,11 +55,11 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
     notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
     notes.extend(annotations::of_told(start.told).into_iter().map(|(name, value)| (name.to_owned(), value)));
     let mut init_containers = vec![gate(&template, settings)];
-    let mut etcd = etcd(spec, &template, place, ordinal, start, settings);
+    let mut etcd = etcd(spec, &template, names, ordinal, start, settings);
     let mut volumes = vec![volume(spec, &name), gate_volume()];
     let restore = to_restore(spec, start);
     if let Some(from) = restore {
-        let seed = seed::Seed { spec, template: &template, place, ordinal, start, settings };
+        let seed = seed::Seed { spec, template: &template, names, ordinal, start, settings };
         init_containers.extend([seed.fetch(from), seed.restore()]);
         volumes.extend(seed::source_volume(from));
         // Without the backup, etcd would found a cluster without any data.
@@ -63,14 +70,14 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": place.namespace,
+            "namespace": names.namespace,
             "labels": labels,
             "annotations": notes,
             "ownerReferences": owned_by_peer(peer),
         },
         "spec": {
             "hostname": name,
-            "subdomain": place.cluster,
+            "subdomain": names.cluster,
             "restartPolicy": "Always",
             "terminationGracePeriodSeconds": 30,
             "automountServiceAccountToken": false,
@@ -87,7 +94,7 @@ pub fn pod(peer: &EtcdPeer, place: &Place, ordinal: u32, start: &Start, role: &s
             "containers": [etcd],
             "volumes": volumes,
             "serviceAccountName": restore.and_then(|it| it.credentials()?.service_account_name.clone()),
-            "affinity": affinity(&template, &place.cluster),
+            "affinity": affinity(&template, &names.cluster),
             "tolerations": template.tolerations,
             "nodeSelector": template.node_selector,
             "topologySpreadConstraints": template.topology_spread_constraints,
@@ -138,7 +145,7 @@ pub(super) fn gate_environment() -> Vec<Value> {
 fn etcd(
     spec: &EtcdPeerSpec,
     template: &PodTemplate,
-    place: &Place,
+    names: &ClusterNames,
     ordinal: u32,
     start: &Start,
     settings: &Settings,
@@ -149,7 +156,7 @@ fn etcd(
         "imagePullPolicy": spec.pull_policy().or(settings.pull_policy),
         // Init containers don't run again when this one is restarted, so the gate looks at the data here as well.
         "command": [format!("{GATE_MOUNT}/gate"), "run", "--", "/usr/local/bin/etcd"],
-        "args": arguments(spec, place, ordinal, start),
+        "args": arguments(spec, names, ordinal, start),
         "env": environment(template),
         "ports": [
             {"name": "client", "containerPort": 2379},
@@ -174,16 +181,16 @@ fn etcd(
     })
 }
 
-fn arguments(spec: &EtcdPeerSpec, place: &Place, ordinal: u32, start: &Start) -> Vec<String> {
+fn arguments(spec: &EtcdPeerSpec, names: &ClusterNames, ordinal: u32, start: &Start) -> Vec<String> {
     let members = start.initial_cluster.iter().map(|(name, url)| format!("{name}={url}"));
     let own = [
-        ("name", place.member_name(ordinal)),
+        ("name", names.member_name(ordinal)),
         ("data-dir", DATA_DIR.to_owned()),
         ("listen-client-urls", "http://0.0.0.0:2379".to_owned()),
         ("listen-peer-urls", "http://0.0.0.0:2380".to_owned()),
         ("listen-metrics-urls", format!("http://0.0.0.0:{METRICS_PORT}")),
-        ("advertise-client-urls", place.client_url(ordinal)),
-        ("initial-advertise-peer-urls", place.peer_url(ordinal)),
+        ("advertise-client-urls", names.client_url(ordinal)),
+        ("initial-advertise-peer-urls", names.peer_url(ordinal)),
         ("initial-cluster", members.collect::<Vec<_>>().join(",")),
         ("initial-cluster-state", if start.bootstrap_token.is_some() { "new" } else { "existing" }.to_owned()),
     ];
@@ -250,15 +257,15 @@ mod tests {
     fn pod_of_an_initial_member() -> Value {
         let spec = json!({"clusterName": "c", "version": "3.6.16", "storage": {"ephemeral": {}}});
         let peer = EtcdPeer::new("c-0", serde_json::from_value(spec).unwrap());
-        let place = Place { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
+        let names = ClusterNames { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
         let start = Start {
             bootstrap_token: Some("token".into()),
-            initial_cluster: vec![("c-0".into(), place.peer_url(0))],
+            initial_cluster: vec![("c-0".into(), names.peer_url(0))],
             told: Told { data: Data::Fresh, identity: None },
             serves_clients: true,
         };
         let settings = Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None };
-        pod(&peer, &place, 0, &start, annotations::VOTER, &settings)
+        pod(&peer, &names, 0, &start, annotations::VOTER, &settings)
     }
 
     fn mounted(container: &Value, volume: &str) -> Value {

@@ -2,7 +2,7 @@
 //! that lets etcdutl restore it.
 
 use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
-use etcd_operator_core::names::Place as Names;
+use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::plan::Start;
 use etcd_operator_store::task::{Fetch, Find, Task};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ const BUMP_REVISION: u64 = 1_000_000_000;
 pub struct Seed<'a> {
     pub spec: &'a EtcdPeerSpec,
     pub template: &'a PodTemplate,
-    pub place: &'a Names,
+    pub names: &'a ClusterNames,
     pub ordinal: u32,
     pub start: &'a Start,
     pub settings: &'a Settings,
@@ -60,8 +60,8 @@ impl Seed<'_> {
 
     /// Makes a data dir of the backup, with the programs of the version that will run on it.
     pub fn restore(&self) -> Value {
-        let name = self.place.member_name(self.ordinal);
-        let url = self.place.peer_url(self.ordinal);
+        let name = self.names.member_name(self.ordinal);
+        let url = self.names.peer_url(self.ordinal);
         let flags = [
             ("data-dir", RESTORED.to_owned()),
             ("name", name.clone()),

@@ -5,7 +5,7 @@ use super::world::{Broken, Process, World, minor_of};
 use crate::initial_members::{cluster_id, identity_of};
 use crate::observed::{Bootstrap, Member, Membership};
 use crate::quorum::quorum;
-use crate::tests::support::place;
+use crate::tests::support::names;
 
 pub struct Etcd {
     pub token: String,
@@ -24,10 +24,10 @@ pub struct Etcd {
 impl Etcd {
     pub fn found(bootstrap: &Bootstrap) -> Self {
         let initial_member =
-            |ordinal: u32| new_member(identity_of(&place(), bootstrap, ordinal).member_id, ordinal, false);
+            |ordinal: u32| new_member(identity_of(&names(), bootstrap, ordinal).member_id, ordinal, false);
         Etcd {
             token: bootstrap.token.clone(),
-            cluster_id: cluster_id(&place(), bootstrap),
+            cluster_id: cluster_id(&names(), bootstrap),
             members: (0..bootstrap.size).map(initial_member).collect(),
             leader: None,
             minor: None,
@@ -76,7 +76,7 @@ impl Etcd {
 }
 
 fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
-    Member { id, ordinal: Some(ordinal), peer_url: place().peer_url(ordinal), started: false, learner }
+    Member { id, ordinal: Some(ordinal), peer_url: names().peer_url(ordinal), started: false, learner }
 }
 
 impl World {

@@ -6,7 +6,7 @@ use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fi
 use crate::gate::{Found, Verdict, verdict};
 use crate::initial_members::identity_of;
 use crate::observed::{Bootstrap, Identity, Problem, ProblemKind};
-use crate::tests::support::place;
+use crate::tests::support::names;
 
 impl World {
     /// Lets everything happen that happens by itself.
@@ -282,7 +282,7 @@ impl World {
         let member = self.etcd.as_ref().and_then(|etcd| etcd.member_at(ordinal));
         if let Some(token) = &pod.start.bootstrap_token {
             let size = u32::try_from(pod.start.initial_cluster.len()).unwrap_or_default();
-            let initial_member = identity_of(&place(), &Bootstrap { token: token.clone(), size }, ordinal);
+            let initial_member = identity_of(&names(), &Bootstrap { token: token.clone(), size }, ordinal);
             let Some(etcd) = &self.etcd else { return Ok(Ok(initial_member)) };
             if etcd.token != *token {
                 return if self.is_anything_left_of(etcd) {

@@ -4,7 +4,7 @@
 use crate::observed::{Data, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 use crate::scaling::next_membership_change;
-use crate::spec_diff::Way;
+use crate::spec_diff::UpdateMethod;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -203,7 +203,8 @@ impl Mutant {
                 planned.steps.retain(|step| !remakes(step, lacks_a_pod));
             }
             Mutant::WaitsToResizeThePending => {
-                let resizes = |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.way == Way::Resize);
+                let resizes =
+                    |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize);
                 planned.steps.retain(|step| !remakes(step, resizes));
             }
             Mutant::RestartsInitialMembersOutOfReach if refusal == "Bootstrapping" => {

@@ -10,8 +10,8 @@ use super::random::Random;
 use crate::observed::{Answer, Bootstrap, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions};
 use crate::plan::Start;
 use crate::quorum::quorum;
-use crate::spec_diff::{Change, Way};
-use crate::tests::support::place;
+use crate::spec_diff::{SpecDiff, UpdateMethod};
+use crate::tests::support::names;
 
 pub const REPLACE_AFTER: i64 = 300;
 const START: i64 = 1_800_000_000;
@@ -256,7 +256,7 @@ impl World {
     pub fn observe(&self, seen: &Api) -> Observed {
         let cluster = &seen.cluster;
         Observed {
-            place: place(),
+            names: names(),
             uid: format!("life-{}", cluster.lives),
             replicas: cluster.replicas,
             durable: self.storage != Storage::Ephemeral,
@@ -376,18 +376,18 @@ impl World {
     }
 }
 
-fn see_outdated(seen: &Api) -> BTreeMap<u32, Change> {
+fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
     let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
         peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
     };
     // Resources could be changed as it runs, if it ran.
-    let way = |ordinal: &u32, peer: &Peer| {
+    let method = |ordinal: &u32, peer: &Peer| {
         let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
-        if is_too_large && peer.version == seen.cluster.wanted { Way::Resize } else { Way::Restart }
+        if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
     };
-    let change = |ordinal: &u32, peer: &Peer| Change {
+    let change = |ordinal: &u32, peer: &Peer| SpecDiff {
         fields: vec![format!("{} or its template", peer.version)],
-        way: way(ordinal, peer),
+        method: method(ordinal, peer),
     };
     let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
     outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
