@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::gate::REFUSED;
-use crate::observed::{Data, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
+use crate::observed::{DataState, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
 
 /// How long a member may be out of reach before its pod is restarted, if the user never wants it replaced: half of the
 /// time after which it would be.
@@ -106,8 +106,8 @@ fn has_stale_refusal(observed: &Observed, ordinal: u32) -> bool {
 
 /// What the gate said when it did not find the data of a member that must have some.
 fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
-    let told = pod.told.filter(|told| told.data == Data::Kept)?;
-    let is_about = told.identity.is_some_and(|identity| identity.member_id == member_id);
+    let expected = pod.expected.filter(|expected| expected.data == DataState::Existing)?;
+    let is_about = expected.identity.is_some_and(|identity| identity.member_id == member_id);
     let problem = pod.problem.as_ref().filter(|problem| problem.kind == ProblemKind::DataLost && is_about)?;
     Some(&problem.message)
 }
@@ -231,8 +231,8 @@ pub fn unhealthy_since(observed: &Observed) -> BTreeMap<u64, i64> {
         // Nobody is known to be well while no quorum answers.
         None => {
             let known = known_members(observed).map(|(_, identity, _)| identity.member_id);
-            let told = members_told(observed).map(|(_, identity)| identity.member_id);
-            known.chain(told).chain(observed.unhealthy_since.keys().copied()).map(since).collect()
+            let expected = members_of_pods(observed).map(|(_, identity)| identity.member_id);
+            known.chain(expected).chain(observed.unhealthy_since.keys().copied()).map(since).collect()
         }
     }
 }
@@ -243,8 +243,8 @@ pub fn known_members(observed: &Observed) -> impl Iterator<Item = (u32, Identity
 }
 
 /// The members as their pods know them.
-pub fn members_told(observed: &Observed) -> impl Iterator<Item = (u32, Identity)> {
-    observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.told?.identity?)))
+pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (u32, Identity)> {
+    observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.expected?.identity?)))
 }
 
 impl ProblemKind {

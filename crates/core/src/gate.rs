@@ -2,16 +2,23 @@
 
 use etcd_operator_api::parse_id;
 
-use crate::observed::{Data, Identity, Told};
+use crate::observed::{DataState, ExpectedData, Identity};
 
 /// How a refusal begins if the member's data is not there: it is gone, can't be read or is somebody else's.
 pub const REFUSED: &str = "refused: ";
-/// How a refusal begins if it was not said who the member is or whether it has data. Nothing is known to be lost then.
-pub const NOT_TOLD: &str = "not told: ";
+/// How a refusal begins if the pod does not say which member it is or whether it has data. Nothing is known to be lost then.
+pub const MISCONFIGURED: &str = "misconfigured: ";
+/// The same as gates of earlier operators say it. The gate that runs in a pod is as old as the pod.
+const EARLIER_MISCONFIGURED: &str = "not told: ";
+
+/// Whether the termination message of a container is a refusal of the gate, this one or an earlier one.
+pub fn is_refusal(message: &str) -> bool {
+    [REFUSED, MISCONFIGURED, EARLIER_MISCONFIGURED].iter().any(|prefix| message.starts_with(prefix))
+}
 
 /// What is in the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DataDirContents {
     Nothing,
     Member(Identity),
     /// There are files, but they don't tell whose they are.
@@ -19,41 +26,43 @@ pub enum Found {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StartDecision {
     /// The data is this member's, or there is none and none is expected.
     Start,
     /// The data is of an earlier member: it is moved aside, and the member starts with none.
     Archive(String),
     /// To start would be wrong, for the reason that this message gives. It begins with [`REFUSED`] if the member must be
-    /// replaced or its data found, and with [`NOT_TOLD`] if it is enough to tell.
+    /// replaced or its data found, and with [`MISCONFIGURED`] if the pod says too little.
     Refuse(String),
 }
 
-pub fn verdict(told: Told, found: &Found) -> Verdict {
-    match (told.data, found) {
-        (Data::Fresh, Found::Nothing) => Verdict::Start,
-        (Data::Fresh, Found::Unreadable(why)) => Verdict::Archive(format!("the data can't be read ({why})")),
-        (Data::Fresh, Found::Member(found)) => match told.identity {
-            Some(identity) if identity == *found => Verdict::Start,
-            None => not_told("nobody has told who this member is"),
-            Some(_) => Verdict::Archive(format!("the data is that of {}", describe(found))),
+pub fn decide_start(expected: ExpectedData, found: &DataDirContents) -> StartDecision {
+    match (expected.data, found) {
+        (DataState::New, DataDirContents::Nothing) => StartDecision::Start,
+        (DataState::New, DataDirContents::Unreadable(why)) => {
+            StartDecision::Archive(format!("the data can't be read ({why})"))
+        }
+        (DataState::New, DataDirContents::Member(found)) => match expected.identity {
+            Some(identity) if identity == *found => StartDecision::Start,
+            None => misconfigured("the pod does not say which member it is"),
+            Some(_) => StartDecision::Archive(format!("the data is that of {}", describe(found))),
         },
-        (Data::Kept, Found::Nothing) => refused("its data is gone"),
-        (Data::Kept, Found::Unreadable(why)) => refused(&format!("its data can't be read ({why})")),
-        (Data::Kept, Found::Member(found)) => match told.identity {
-            Some(identity) if identity == *found => Verdict::Start,
+        (DataState::Existing, DataDirContents::Nothing) => refused("its data is gone"),
+        (DataState::Existing, DataDirContents::Unreadable(why)) => refused(&format!("its data can't be read ({why})")),
+        (DataState::Existing, DataDirContents::Member(found)) => match expected.identity {
+            Some(identity) if identity == *found => StartDecision::Start,
             Some(_) => refused(&format!("the data is that of {}", describe(found))),
-            None => not_told("nobody has told who this member is"),
+            None => misconfigured("the pod does not say which member it is"),
         },
     }
 }
 
-fn refused(why: &str) -> Verdict {
-    Verdict::Refuse(format!("{REFUSED}{why}"))
+fn refused(why: &str) -> StartDecision {
+    StartDecision::Refuse(format!("{REFUSED}{why}"))
 }
 
-fn not_told(what: &str) -> Verdict {
-    Verdict::Refuse(format!("{NOT_TOLD}{what}"))
+fn misconfigured(what: &str) -> StartDecision {
+    StartDecision::Refuse(format!("{MISCONFIGURED}{what}"))
 }
 
 fn describe(identity: &Identity) -> String {
@@ -62,29 +71,31 @@ fn describe(identity: &Identity) -> String {
 
 /// What the texts say that a pod carries for its member; one that is not there is empty. The error is the message of the
 /// refusal.
-pub fn read_told(data: &str, member_id: &str, cluster_id: &str) -> Result<Told, String> {
-    let data = read_data(data).ok_or_else(|| format!("{NOT_TOLD}{data:?} does not say whether there must be data"))?;
+pub fn read_expected_data(data: &str, member_id: &str, cluster_id: &str) -> Result<ExpectedData, String> {
+    let data = read_data_state(data)
+        .ok_or_else(|| format!("{MISCONFIGURED}{data:?} does not say whether there must be data"))?;
     let identity = read_id(member_id)?.zip(read_id(cluster_id)?);
-    Ok(Told { data, identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }) })
+    Ok(ExpectedData { data, identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }) })
 }
 
 fn read_id(text: &str) -> Result<Option<u64>, String> {
     match (text, parse_id(text)) {
         ("", _) => Ok(None),
-        (_, None) => Err(format!("{NOT_TOLD}{text:?} is not an ID")),
+        (_, None) => Err(format!("{MISCONFIGURED}{text:?} is not an ID")),
         (_, id) => Ok(id),
     }
 }
 
-pub fn read_data(text: &str) -> Option<Data> {
-    [Data::Fresh, Data::Kept].into_iter().find(|data| name_of_data(*data) == text)
+/// What a pod carries, read.
+pub fn read_data_state(text: &str) -> Option<DataState> {
+    [DataState::New, DataState::Existing].into_iter().find(|data| stored_data_state(*data) == text)
 }
 
-/// How pods carry it.
-pub fn name_of_data(data: Data) -> &'static str {
+/// How pods carry it. Gates of earlier operators read it too, so it stays as it was first written.
+pub fn stored_data_state(data: DataState) -> &'static str {
     match data {
-        Data::Fresh => "Fresh",
-        Data::Kept => "Kept",
+        DataState::New => "Fresh",
+        DataState::Existing => "Kept",
     }
 }
 
@@ -95,50 +106,65 @@ mod tests {
     const OURS: Identity = Identity { member_id: 0xa, cluster_id: 0xc };
     const OTHER: Identity = Identity { member_id: 0xb, cluster_id: 0xc };
 
-    fn told(data: Data, identity: Option<Identity>) -> Told {
-        Told { data, identity }
+    fn expected(data: DataState, identity: Option<Identity>) -> ExpectedData {
+        ExpectedData { data, identity }
     }
 
-    fn is_refused(verdict: &Verdict, prefix: &str) -> bool {
-        matches!(verdict, Verdict::Refuse(message) if message.starts_with(prefix))
+    fn is_refused(decision: &StartDecision, prefix: &str) -> bool {
+        matches!(decision, StartDecision::Refuse(message) if message.starts_with(prefix))
     }
 
     #[test]
     fn a_member_that_ran_before_starts_only_on_its_own_data() {
-        let kept = told(Data::Kept, Some(OURS));
-        assert_eq!(verdict(kept, &Found::Member(OURS)), Verdict::Start);
-        for found in [Found::Nothing, Found::Member(OTHER), Found::Unreadable("x".into())] {
-            assert!(is_refused(&verdict(kept, &found), REFUSED), "{found:?}");
+        let kept = expected(DataState::Existing, Some(OURS));
+        assert_eq!(decide_start(kept, &DataDirContents::Member(OURS)), StartDecision::Start);
+        for found in [DataDirContents::Nothing, DataDirContents::Member(OTHER), DataDirContents::Unreadable("x".into())]
+        {
+            assert!(is_refused(&decide_start(kept, &found), REFUSED), "{found:?}");
         }
-        assert_eq!(verdict(kept, &Found::Nothing), Verdict::Refuse("refused: its data is gone".into()));
+        assert_eq!(
+            decide_start(kept, &DataDirContents::Nothing),
+            StartDecision::Refuse("refused: its data is gone".into())
+        );
     }
 
     #[test]
     fn data_that_is_gone_is_gone_whoever_the_member_is() {
-        assert!(is_refused(&verdict(told(Data::Kept, None), &Found::Nothing), REFUSED));
+        assert!(is_refused(&decide_start(expected(DataState::Existing, None), &DataDirContents::Nothing), REFUSED));
     }
 
     #[test]
     fn a_new_member_starts_empty_and_keeps_what_is_its_own() {
-        let joining = told(Data::Fresh, Some(OURS));
-        assert_eq!(verdict(joining, &Found::Nothing), Verdict::Start);
-        assert_eq!(verdict(joining, &Found::Member(OURS)), Verdict::Start);
-        assert!(matches!(verdict(joining, &Found::Member(OTHER)), Verdict::Archive(_)));
-        assert!(matches!(verdict(joining, &Found::Unreadable("x".into())), Verdict::Archive(_)));
+        let joining = expected(DataState::New, Some(OURS));
+        assert_eq!(decide_start(joining, &DataDirContents::Nothing), StartDecision::Start);
+        assert_eq!(decide_start(joining, &DataDirContents::Member(OURS)), StartDecision::Start);
+        assert!(matches!(decide_start(joining, &DataDirContents::Member(OTHER)), StartDecision::Archive(_)));
+        assert!(matches!(decide_start(joining, &DataDirContents::Unreadable("x".into())), StartDecision::Archive(_)));
     }
 
     #[test]
     fn nobody_starts_on_data_without_knowing_who_they_are() {
-        for data in [Data::Fresh, Data::Kept] {
-            assert!(is_refused(&verdict(told(data, None), &Found::Member(OURS)), NOT_TOLD), "{data:?}");
+        for data in [DataState::New, DataState::Existing] {
+            assert!(
+                is_refused(&decide_start(expected(data, None), &DataDirContents::Member(OURS)), MISCONFIGURED),
+                "{data:?}"
+            );
         }
     }
 
     #[test]
+    fn refusals_of_earlier_gates_are_recognised() {
+        for message in ["refused: its data is gone", "misconfigured: x", "not told: x"] {
+            assert!(is_refusal(message), "{message}");
+        }
+        assert!(!is_refusal("panic: not told: x"));
+    }
+
+    #[test]
     fn what_a_pod_carries_is_read() {
-        assert_eq!(read_told("Kept", "a", "c"), Ok(told(Data::Kept, Some(OURS))));
-        assert_eq!(read_told("Fresh", "", ""), Ok(told(Data::Fresh, None)));
-        assert_eq!(read_told("Fresh", "a", ""), Ok(told(Data::Fresh, None)));
+        assert_eq!(read_expected_data("Kept", "a", "c"), Ok(expected(DataState::Existing, Some(OURS))));
+        assert_eq!(read_expected_data("Fresh", "", ""), Ok(expected(DataState::New, None)));
+        assert_eq!(read_expected_data("Fresh", "a", ""), Ok(expected(DataState::New, None)));
     }
 
     #[test]
@@ -146,8 +172,8 @@ mod tests {
         for (data, member_id, cluster_id) in
             [("", "a", "c"), ("kept", "a", "c"), ("Kept", "0xa", "c"), ("Kept", "a", "C")]
         {
-            let message = read_told(data, member_id, cluster_id).unwrap_err();
-            assert!(message.starts_with(NOT_TOLD), "{message}");
+            let message = read_expected_data(data, member_id, cluster_id).unwrap_err();
+            assert!(message.starts_with(MISCONFIGURED), "{message}");
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnosis::{data_loss, members_told};
+use crate::diagnosis::{data_loss, members_of_pods};
 use crate::initial_members;
-use crate::observed::{Bootstrap, Claim, Data, Identity, Member, Membership, Observed, Pod, ProblemKind, Told};
+use crate::observed::{
+    Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
+};
 use crate::plan::{Start, Step};
 use crate::rollout::{awaits_the_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
@@ -26,9 +28,9 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
         }
         let initial_cluster = (0..bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
         let identity = Some(initial_members::identity_of(&observed.names, bootstrap, ordinal));
-        let told = Told { data: Data::Fresh, identity };
+        let expected = ExpectedData { data: DataState::New, identity };
         let start =
-            Start { bootstrap_token: Some(bootstrap.token.clone()), initial_cluster, told, serves_clients: true };
+            Start { bootstrap_token: Some(bootstrap.token.clone()), initial_cluster, expected, serves_clients: true };
         steps.extend(run_pod(observed, ordinal, start));
     }
     steps
@@ -60,17 +62,17 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         if peer.is_none() {
             steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
         }
-        let told = Told { data: Data::Kept, identity: Some(identity) };
+        let expected = ExpectedData { data: DataState::Existing, identity: Some(identity) };
         // What is kept in the pod itself does not come back with a new one.
         let run = claim.and_then(|_| {
             let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
-            run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, told, serves_clients: true })
+            run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, expected, serves_clients: true })
         });
         // As always: nobody counts on its data before its pod knows that it must have it.
-        let is_told = matches!(run, Some(Step::CreatePod { .. }))
-            || observed.pods.get(&ordinal).is_some_and(|pod| pod.told == Some(told));
+        let is_annotated = matches!(run, Some(Step::CreatePod { .. }))
+            || observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
         steps.extend(run);
-        if let (None, Some((identity, started)), true) = (recorded, known, is_told) {
+        if let (None, Some((identity, started)), true) = (recorded, known, is_annotated) {
             steps.push(Step::RecordMember { ordinal, identity, started });
         }
     }
@@ -108,7 +110,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     if peer.is_none() {
         steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
     }
-    let told = Told { data: if started { Data::Kept } else { Data::Fresh }, identity: Some(identity) };
+    let expected =
+        ExpectedData { data: if started { DataState::Existing } else { DataState::New }, identity: Some(identity) };
     let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_the_handover(observed, ordinal);
     let record = Some(Step::RecordMember { ordinal, identity, started });
     let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
@@ -135,10 +138,10 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     }
     match observed.pods.get(&ordinal) {
         Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
-        Some(pod) if is_of_another(pod.told, identity) => steps.extend(stop_pod_of_removed(observed, ordinal, pod)),
+        Some(pod) if is_of_another(pod.expected, identity) => steps.extend(stop_pod_of_removed(observed, ordinal, pod)),
         Some(pod) if pod.deleting => {}
         // It waits for data that never was, and knows a list of members that may be an old one.
-        Some(pod) if !started && pod.told.is_some_and(|told| told.data == Data::Kept) => {
+        Some(pod) if !started && pod.expected.is_some_and(|expected| expected.data == DataState::Existing) => {
             let why = "its member has never run, and must start as a new one".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
@@ -148,8 +151,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             steps.push(Step::DeletePod { ordinal, why });
         }
         Some(pod) if !pod.finished && !is_held_up(observed, ordinal, pod) => {
-            if pod.told != Some(told) || pod.serves_clients != serves_clients {
-                steps.push(Step::TellPod { ordinal, told, serves_clients });
+            if pod.expected != Some(expected) || pod.serves_clients != serves_clients {
+                steps.push(Step::AnnotatePod { ordinal, expected, serves_clients });
             }
         }
         _ => {
@@ -159,14 +162,15 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             steps.extend(run_pod(
                 observed,
                 ordinal,
-                Start { bootstrap_token: None, initial_cluster, told, serves_clients },
+                Start { bootstrap_token: None, initial_cluster, expected, serves_clients },
             ));
         }
     }
     // Before anybody counts on its data, its pod knows that it must have it.
-    let tells = |step: &Step| matches!(step, Step::TellPod { .. } | Step::CreatePod { .. });
-    let is_told = observed.pods.get(&ordinal).is_some_and(|pod| pod.told == Some(told)) || steps.iter().any(tells);
-    if started && is_told {
+    let tells = |step: &Step| matches!(step, Step::AnnotatePod { .. } | Step::CreatePod { .. });
+    let is_annotated =
+        observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected)) || steps.iter().any(tells);
+    if started && is_annotated {
         steps.extend(record);
     }
     steps
@@ -178,8 +182,8 @@ fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
     ends && observed.now - pod.created >= STARTS_WITHIN
 }
 
-fn is_of_another(told: Option<Told>, identity: Identity) -> bool {
-    told.and_then(|told| told.identity).is_some_and(|known| known != identity)
+fn is_of_another(expected: Option<ExpectedData>, identity: Identity) -> bool {
+    expected.and_then(|expected| expected.identity).is_some_and(|known| known != identity)
 }
 
 /// Removes what is left of members that have left the membership and are not wanted back: the pod and the claim, and
@@ -188,8 +192,8 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
     let mut steps = Vec::new();
     let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
     let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
-    let told = members_told(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
-    let left = claimed.chain(told.map(|(ordinal, _)| ordinal));
+    let expected = members_of_pods(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
+    let left = claimed.chain(expected.map(|(ordinal, _)| ordinal));
     let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
     let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
     for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
@@ -211,7 +215,7 @@ pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) ->
         |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
     let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
     let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
-    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.told.and_then(|told| told.identity)));
+    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
     let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
     ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
 }

@@ -35,9 +35,9 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
         Step::TakeBackup => ("BackingUp", "a backup is taken before the version changes".to_owned()),
         Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
         Step::EnableDowngrade(version) => {
-            ("TellingEtcd", format!("etcd is told to make its data readable for {version}"))
+            ("TellingEtcd", format!("etcd is expected to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => ("TellingEtcd", "etcd is told that it will not be downgraded".to_owned()),
+        Step::CancelDowngrade => ("TellingEtcd", "etcd is expected that it will not be downgraded".to_owned()),
         Step::RestartPod { ordinal, why } => {
             ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
         }
@@ -62,7 +62,7 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
         | Step::RecordReplacement { .. }
         | Step::RecordDefragmentation { .. }
         | Step::MarkClaim { .. }
-        | Step::TellPod { .. } => {
+        | Step::AnnotatePod { .. } => {
             return None;
         }
     })

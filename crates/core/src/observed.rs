@@ -52,7 +52,7 @@ pub struct Observed {
     /// The membership as a quorum knows it. `None` means that no quorum could be asked, and nothing else.
     pub membership: Option<Membership>,
     /// Who belongs to the cluster as far as a member knows that answers without a quorum. Good enough to tell, not to act.
-    pub hearsay: Option<Membership>,
+    pub local_membership: Option<Membership>,
     /// Since when members that were not well at the last look were not, by ID, as it was reported.
     pub unhealthy_since: BTreeMap<u64, i64>,
     /// The same as far as this process has seen it itself, while a quorum answered and nothing was paused.
@@ -192,8 +192,8 @@ pub struct Pod {
     pub deleting: bool,
     /// It ran to an end (it was evicted, say) and will never run again.
     pub finished: bool,
-    /// What the pod was told about its data when it was made or since.
-    pub told: Option<Told>,
+    /// What data the pod expects, as it was annotated when it was made or since.
+    pub expected: Option<ExpectedData>,
     /// Whether the client Service sends clients to it.
     pub serves_clients: bool,
     /// Since when clients are sent elsewhere because it is going to be restarted.
@@ -233,20 +233,20 @@ pub enum ProblemKind {
     Other,
 }
 
-/// What a pod knows about the data that it should find.
+/// The data that a pod expects to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    pub data: Data,
+pub struct ExpectedData {
+    pub data: DataState,
     pub identity: Option<Identity>,
 }
 
 /// Whether a member's data must be there when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
+pub enum DataState {
     /// It starts for the first time: there is none, or it is somebody's that was here before.
-    Fresh,
+    New,
     /// It ran before: without its data it must not start.
-    Kept,
+    Existing,
 }
 
 /// The claim of a member.

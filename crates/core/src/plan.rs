@@ -6,7 +6,7 @@ use crate::bootstrap::{Stage, stage_of};
 use crate::initial_members;
 use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_initial_members};
-use crate::observed::{Alarm, Bootstrap, Defragmentation, Identity, Observed, Pod, Replacement, Told};
+use crate::observed::{Alarm, Bootstrap, Defragmentation, ExpectedData, Identity, Observed, Pod, Replacement};
 use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
 use crate::rollout::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
 use crate::scaling::next_membership_change;
@@ -46,9 +46,9 @@ pub enum Step {
         start: Start,
     },
     /// Tell a running pod what it is to find in its volume if it starts again, and whether clients may come.
-    TellPod {
+    AnnotatePod {
         ordinal: u32,
-        told: Told,
+        expected: ExpectedData,
         serves_clients: bool,
     },
     /// Send clients elsewhere, because the pod is about to be restarted.
@@ -170,7 +170,7 @@ impl Step {
             | Step::CreateClaim { ordinal, .. }
             | Step::MarkClaim { ordinal, .. }
             | Step::CreatePod { ordinal, .. }
-            | Step::TellPod { ordinal, .. }
+            | Step::AnnotatePod { ordinal, .. }
             | Step::DrainPod { ordinal }
             | Step::ReplacePeer { ordinal, .. }
             | Step::Relabel { ordinal }
@@ -235,7 +235,7 @@ pub struct Start {
     pub bootstrap_token: Option<String>,
     /// Name and peer URL of each member at this time. etcd ignores it if there is data.
     pub initial_cluster: Vec<(String, String)>,
-    pub told: Told,
+    pub expected: ExpectedData,
     pub serves_clients: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What is done about members that are not well: one at a time, and only what the others can bear.
 
 use crate::diagnosis::{
-    Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_told, remedy_for, restart_after,
+    Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_of_pods, remedy_for, restart_after,
 };
 use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
@@ -126,7 +126,7 @@ fn wait_after(last: &Replacement) -> i64 {
 
 /// Without a quorum nothing is removed. A pod that hangs may be what it lacks.
 pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
-    let silent = members_told(observed).find_map(|(ordinal, identity)| {
+    let silent = members_of_pods(observed).find_map(|(ordinal, identity)| {
         if observed.is_reached(ordinal) {
             return None;
         }
@@ -159,7 +159,7 @@ pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> 
 /// One pod at a time: none while that of another member is going or has only just come and does not answer yet.
 fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
     let is_member = |pod: &Pod| {
-        let identity = pod.told.and_then(|told| told.identity);
+        let identity = pod.expected.and_then(|expected| expected.identity);
         let has = |it: &Membership| identity.is_some_and(|identity| it.member(identity.member_id).is_some());
         observed.membership.as_ref().is_none_or(has)
     };

@@ -115,8 +115,8 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
 
 /// The voters by ordinal and ID, from the best source that is left.
 fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(u32, u64)> {
-    if let Some(hearsay) = &observed.hearsay {
-        return hearsay.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
+    if let Some(local_membership) = &observed.local_membership {
+        return local_membership.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
     }
     let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
     let reported: Vec<(u32, u64)> =

@@ -215,7 +215,7 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
 
 fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> Verdict {
     if under_way.is_some() {
-        return Verdict::Wait(preparing(wanted, "etcd has been told"));
+        return Verdict::Wait(preparing(wanted, "etcd has been expected"));
     }
     // Members that keep their data in their pods are changed by new ones, and none can join during a downgrade.
     if !observed.durable {

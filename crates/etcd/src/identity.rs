@@ -18,7 +18,7 @@ pub struct Identity {
 
 /// What a data dir holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum DataDir {
     /// Nothing that etcd would continue from: no write-ahead log. A backend file may lie there nevertheless, because a
     /// member's first start creates that before its log.
     Nothing,
@@ -30,7 +30,7 @@ pub enum Found {
 }
 
 /// Whose data lies in `data_dir`?
-pub fn read(data_dir: &Path) -> io::Result<Found> {
+pub fn read(data_dir: &Path) -> io::Result<DataDir> {
     let segments = segments_newest_first(&data_dir.join("member").join("wal"))?;
     let mut newest_failure = None;
     for segment in segments {
@@ -40,13 +40,13 @@ pub fn read(data_dir: &Path) -> io::Result<Found> {
             Err("etcd gives no segment such a name".into())
         };
         match identity {
-            Ok(identity) => return Ok(Found::Member(identity)),
+            Ok(identity) => return Ok(DataDir::Member(identity)),
             Err(why) => {
                 newest_failure.get_or_insert_with(|| format!("{}: {why}", segment.display()));
             }
         }
     }
-    Ok(newest_failure.map_or(Found::Nothing, Found::Unreadable))
+    Ok(newest_failure.map_or(DataDir::Nothing, DataDir::Unreadable))
 }
 
 /// Every file that makes etcd think that there is a log: what ends in `.wal`. Segments in the making (`.tmp`) and ones
@@ -108,16 +108,16 @@ mod tests {
     #[test]
     fn nothing_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(read(&dir.path().join("absent")).unwrap(), Found::Nothing);
-        assert_eq!(read(dir.path()).unwrap(), Found::Nothing);
+        assert_eq!(read(&dir.path().join("absent")).unwrap(), DataDir::Nothing);
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Nothing);
         fs::create_dir_all(dir.path().join("lost+found")).unwrap();
         fs::create_dir_all(dir.path().join("member/snap")).unwrap();
         fs::write(dir.path().join("member/snap/db"), b"a backend").unwrap();
-        assert_eq!(read(dir.path()).unwrap(), Found::Nothing);
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Nothing);
 
         let good = segment(SOMEBODY, 0);
         let dir = data_dir_with(&[("0.tmp", &good), ("0000000000000000-0000000000000000.wal.broken", &good)]);
-        assert_eq!(read(dir.path()).unwrap(), Found::Nothing);
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Nothing);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             [&[][..], &[0; 64_000], b"garbage that is long enough to look like frames", &good[..good.len() - 9]]
         {
             let dir = data_dir_with(&[(OLD, bytes)]);
-            let Found::Unreadable(why) = read(dir.path()).unwrap() else { panic!("{bytes:?}") };
+            let DataDir::Unreadable(why) = read(dir.path()).unwrap() else { panic!("{bytes:?}") };
             assert!(why.contains(OLD), "{why}");
         }
     }
@@ -136,9 +136,9 @@ mod tests {
     fn a_copy_with_a_name_of_its_own_names_nobody() {
         let copy = segment(Identity { member_id: 1, cluster_id: 2 }, 0);
         let dir = data_dir_with(&[("copy.wal", &copy)]);
-        assert!(matches!(read(dir.path()).unwrap(), Found::Unreadable(_)));
+        assert!(matches!(read(dir.path()).unwrap(), DataDir::Unreadable(_)));
         let dir = data_dir_with(&[("copy.wal", &copy), (OLD, &segment(SOMEBODY, 0))]);
-        assert_eq!(read(dir.path()).unwrap(), Found::Member(SOMEBODY));
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Member(SOMEBODY));
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
         let older = segment(Identity { member_id: 1, cluster_id: 2 }, 0);
         let newer = segment(SOMEBODY, 0xfeed);
         let dir = data_dir_with(&[(OLD, &older), (NEW, &newer)]);
-        assert_eq!(read(dir.path()).unwrap(), Found::Member(SOMEBODY));
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Member(SOMEBODY));
         let dir = data_dir_with(&[(OLD, &newer), (NEW, &[0; 4096])]);
-        assert_eq!(read(dir.path()).unwrap(), Found::Member(SOMEBODY));
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Member(SOMEBODY));
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let path = dir.path().join("member/wal").join(OLD);
         File::options().write(true).open(&path).unwrap().set_len(64_000_000).unwrap();
         assert_eq!(read_prefix(&path).unwrap().len() as u64, PREFIX);
-        assert_eq!(read(dir.path()).unwrap(), Found::Member(SOMEBODY));
+        assert_eq!(read(dir.path()).unwrap(), DataDir::Member(SOMEBODY));
     }
 
     proptest! {
@@ -174,7 +174,7 @@ mod tests {
         #[test]
         fn arbitrary_files_never_panic_and_are_never_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..5000)) {
             let dir = data_dir_with(&[(OLD, &bytes)]);
-            prop_assert!(read(dir.path()).unwrap() != Found::Nothing);
+            prop_assert!(read(dir.path()).unwrap() != DataDir::Nothing);
         }
     }
 }

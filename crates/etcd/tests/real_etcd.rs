@@ -9,7 +9,7 @@ mod support;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use etcd_operator_etcd::identity::{self, Found, Identity};
+use etcd_operator_etcd::identity::{self, DataDir, Identity};
 use etcd_operator_etcd::{Alarm, AlarmKind, Cause, Error, MemberClient, Status, archive};
 use support::{Etcd, answers_once, assert_cause, eventually, free_port, led_by_somebody};
 
@@ -62,9 +62,9 @@ async fn life_of_a_cluster(version: &str) {
     b.stop();
     for (etcd, member_id) in [(&a, id_a), (&b, id_b)] {
         let found = identity::read(&etcd.data_dir).unwrap();
-        assert_eq!(found, Found::Member(Identity { member_id, cluster_id }));
+        assert_eq!(found, DataDir::Member(Identity { member_id, cluster_id }));
         archive(&etcd.data_dir, "test").unwrap();
-        assert_eq!(identity::read(&etcd.data_dir).unwrap(), Found::Nothing);
+        assert_eq!(identity::read(&etcd.data_dir).unwrap(), DataDir::Nothing);
     }
 }
 

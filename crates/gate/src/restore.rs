@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use etcd_operator_core::gate::Found;
-use etcd_operator_core::observed::Data;
+use etcd_operator_core::gate::DataDirContents;
+use etcd_operator_core::observed::DataState;
 
 use crate::arguments::Program;
 use crate::check::{Settings, clear_half_made, look};
@@ -16,8 +16,8 @@ use crate::check::{Settings, clear_half_made, look};
 /// Whether the backup still has to be restored. Not if the member ran already: whatever became of its data since, it is not
 /// what the backup holds.
 pub fn is_to_do(settings: &Settings) -> anyhow::Result<bool> {
-    let has_run = settings.told.data == Data::Kept;
-    Ok(settings.restore_dir.is_some() && !has_run && look(&settings.data_dir)? == Found::Nothing)
+    let has_run = settings.expected.data == DataState::Existing;
+    Ok(settings.restore_dir.is_some() && !has_run && look(&settings.data_dir)? == DataDirContents::Nothing)
 }
 
 /// Makes the folder that the backup is fetched into.
@@ -40,11 +40,11 @@ pub fn restore(settings: &Settings, program: &Program) -> anyhow::Result<()> {
         let last = words.trim().lines().last().unwrap_or("it said nothing").to_owned();
         bail!("{path} could not restore the backup ({}): {last}", ended.status);
     }
-    match (look(&restored)?, settings.told.identity) {
-        (Found::Member(found), Some(expected)) if found == expected => {}
+    match (look(&restored)?, settings.expected.identity) {
+        (DataDirContents::Member(found), Some(expected)) if found == expected => {}
         (found, expected) => bail!("{path} made something else than was asked for: {found:?} instead of {expected:?}"),
     }
-    clear_half_made(&settings.data_dir, &Found::Nothing)?;
+    clear_half_made(&settings.data_dir, &DataDirContents::Nothing)?;
     put_in_place(&restored, &settings.data_dir)?;
     remove(restore_dir)?;
     println!("the backup is restored");

@@ -170,7 +170,7 @@ fn who_was_not_told_enough_says_so() {
             let output = order(&pod);
             assert_eq!(output.status.code(), Some(1), "{output:?}");
             let words = pod.last_words().unwrap();
-            assert!(words.starts_with("not told: "), "{words}");
+            assert!(words.starts_with("misconfigured: "), "{words}");
         }
         assert!(!pod.etcd_ran());
     }
@@ -210,13 +210,13 @@ fn installing_can_be_repeated() {
 #[test]
 fn what_cannot_be_done_is_told() {
     let pod = Pod::new("Fresh");
-    let told = |arguments: &[&str]| {
+    let expected = |arguments: &[&str]| {
         assert_eq!(pod.command(GATE, arguments).status().unwrap().code(), Some(1), "{arguments:?}");
         pod.last_words().unwrap()
     };
-    assert!(told(&["run", "--", "/no/such/etcd"]).starts_with("starting /no/such/etcd: "));
-    assert!(told(&["install", "/no/such/directory"]).starts_with("copying "));
-    assert!(told(&["walk"]).starts_with("usage: "));
+    assert!(expected(&["run", "--", "/no/such/etcd"]).starts_with("starting /no/such/etcd: "));
+    assert!(expected(&["install", "/no/such/directory"]).starts_with("copying "));
+    assert!(expected(&["walk"]).starts_with("usage: "));
 }
 
 /// The message is for people; what counts is whether etcd starts.

@@ -31,7 +31,7 @@ fn all_members_come_back_on_their_own_data() {
             (&Step::CreatePeer { ordinal, initial: false, model: Model::Spec }, &record)
         );
         let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
-        assert_eq!((*of, start.told, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
     }
 }
 
@@ -85,7 +85,7 @@ fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
     let steps = steps_of(&observed);
     let [record, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(*record, Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false });
-    assert_eq!(start.told, fresh(3));
+    assert_eq!(start.expected, fresh(3));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::initial_members;
-use crate::observed::{Claim, Data, Membership, Node, Observed, Peer, Pod, Told};
+use crate::observed::{Claim, DataState, ExpectedData, Membership, Node, Observed, Peer, Pod};
 use crate::plan::{Model, Plan, Start, Step, plan};
 
 /// A cluster whose bootstrap is recorded, and nothing more.
@@ -16,16 +16,20 @@ fn bootstrapping(size: u32) -> Observed {
     for ordinal in 0..size {
         observed.peers.insert(ordinal, Peer::default());
         observed.claims.insert(ordinal, Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
-        observed
-            .pods
-            .insert(ordinal, Pod { told: Some(initial_told(size, ordinal)), serves_clients: true, ..Pod::default() });
+        observed.pods.insert(
+            ordinal,
+            Pod { expected: Some(initial_expected(size, ordinal)), serves_clients: true, ..Pod::default() },
+        );
     }
     observed
 }
 
 /// Who an initial member will be is known before it starts.
-fn initial_told(size: u32, ordinal: u32) -> Told {
-    Told { data: Data::Fresh, identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), ordinal)) }
+fn initial_expected(size: u32, ordinal: u32) -> ExpectedData {
+    ExpectedData {
+        data: DataState::New,
+        identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), ordinal)),
+    }
 }
 
 #[test]
@@ -39,8 +43,9 @@ fn all_initial_members_start_at_once_with_the_token() {
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
             let initial_cluster = (0..3).map(entry_of).collect();
-            let told = initial_told(3, ordinal);
-            let start = Start { bootstrap_token: Some("uid-1".into()), initial_cluster, told, serves_clients: true };
+            let expected = initial_expected(3, ordinal);
+            let start =
+                Start { bootstrap_token: Some("uid-1".into()), initial_cluster, expected, serves_clients: true };
             [
                 Step::CreatePeer { ordinal, initial: true, model: Model::Spec },
                 Step::CreateClaim { ordinal, bootstrap: Some(bootstrap_of(3)), identity: None },
@@ -72,7 +77,7 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
                     observed.claims.insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
                 }
                 Step::CreatePod { ordinal, start } => {
-                    observed.pods.insert(*ordinal, Pod { told: Some(start.told), ..Pod::default() });
+                    observed.pods.insert(*ordinal, Pod { expected: Some(start.expected), ..Pod::default() });
                 }
                 other => panic!("{other:?}"),
             }
@@ -123,14 +128,14 @@ fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer::default());
         observed.claims.get_mut(&ordinal).unwrap().identity = None;
-        observed.pods.get_mut(&ordinal).unwrap().told = Some(fresh(ordinal));
+        observed.pods.get_mut(&ordinal).unwrap().expected = Some(fresh(ordinal));
     }
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
                 Step::MarkClaim { ordinal, identity, version: Some("3.6.16".into()) },
-                Step::TellPod { ordinal, told: kept(ordinal), serves_clients: true },
+                Step::AnnotatePod { ordinal, expected: kept(ordinal), serves_clients: true },
                 Step::RecordMember { ordinal, identity, started: true },
             ]
         })
@@ -145,7 +150,7 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     observed.fall_silent(2);
     observed.peers.insert(2, Peer::default());
     observed.claims.get_mut(&2).unwrap().identity = None;
-    observed.pods.get_mut(&2).unwrap().told = Some(fresh(2));
+    observed.pods.get_mut(&2).unwrap().expected = Some(fresh(2));
     let record = Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false };
     assert_eq!(steps_of(&observed), [record]);
 }

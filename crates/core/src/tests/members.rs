@@ -45,7 +45,7 @@ fn a_member_without_its_pod_starts_again_on_its_own_data() {
     observed.pods.remove(&1);
     observed.answers.remove(&1);
     let initial_cluster = (0..3).map(entry_of).collect();
-    let start = Start { bootstrap_token: None, initial_cluster, told: kept(1), serves_clients: true };
+    let start = Start { bootstrap_token: None, initial_cluster, expected: kept(1), serves_clients: true };
     assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: 1, start }]);
 }
 
@@ -66,7 +66,7 @@ fn a_pod_that_ended_is_cleared_away() {
 #[test]
 fn a_pod_of_a_removed_member_does_not_stand_in_for_the_new_one() {
     let mut observed = cluster_of(3);
-    observed.pods.get_mut(&1).unwrap().told = Some(kept(7));
+    observed.pods.get_mut(&1).unwrap().expected = Some(kept(7));
     assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
 }
 
@@ -88,7 +88,7 @@ fn an_ephemeral_member_that_lost_its_pod_is_not_taken_for_a_new_one() {
     observed.durable = false;
     observed.claims.clear();
     observed.pods.remove(&1);
-    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.told == kept(1)));
+    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.expected == kept(1)));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn after_a_power_cut_all_start_again_with_their_data() {
     assert_eq!(plan.steps.len(), 3);
     for (ordinal, step) in (0..).zip(&plan.steps) {
         let Step::CreatePod { ordinal: of, start } = step else { panic!("{step:?}") };
-        assert_eq!((*of, start.told, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
     }
 }
 
@@ -160,12 +160,12 @@ fn who_was_never_seen_running_starts_only_with_data_while_nobody_can_tell_who_be
     observed.peers.insert(4, Peer::default());
     observed.lose_quorum();
     let steps = steps_of(&observed);
-    assert!(matches!(&steps[..], [Step::CreatePod { ordinal: 3, start }] if start.told == kept(3)), "{steps:?}");
+    assert!(matches!(&steps[..], [Step::CreatePod { ordinal: 3, start }] if start.expected == kept(3)), "{steps:?}");
 }
 
 #[test]
 fn a_pod_is_opened_to_clients_only_for_voters() {
     let mut observed = cluster_of(3);
     observed.pods.insert(1, Pod { serves_clients: false, ..observed.pods[&1].clone() });
-    assert_eq!(steps_of(&observed), [Step::TellPod { ordinal: 1, told: kept(1), serves_clients: true }]);
+    assert_eq!(steps_of(&observed), [Step::AnnotatePod { ordinal: 1, expected: kept(1), serves_clients: true }]);
 }

@@ -75,7 +75,7 @@ fn a_member_whose_claim_is_gone_is_replaced_at_once() {
         }
         assert_eq!(steps_of(&observed), removal(1, why));
         // A pod that was made too late to see that waits for ever.
-        observed.pods.insert(1, Pod { told: Some(kept(1)), serves_clients: true, ..Pod::default() });
+        observed.pods.insert(1, Pod { expected: Some(kept(1)), serves_clients: true, ..Pod::default() });
         assert_eq!(steps_of(&observed), removal(1, why));
     }
 }
@@ -108,7 +108,7 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
 fn what_an_old_pod_found_says_nothing_about_the_member() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
-    observed.pods.get_mut(&1).unwrap().told = Some(fresh(1));
+    observed.pods.get_mut(&1).unwrap().expected = Some(fresh(1));
     assert!(!steps_of(&observed).iter().any(|step| matches!(step, Step::RemoveMember { .. })));
 }
 
@@ -182,7 +182,10 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
         assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]));
         observed.pods.remove(&1);
         let steps = steps_of(&observed);
-        assert!(matches!(&steps[..], [Step::CreatePod { ordinal: 1, start }] if start.told == kept(1)), "{steps:?}");
+        assert!(
+            matches!(&steps[..], [Step::CreatePod { ordinal: 1, start }] if start.expected == kept(1)),
+            "{steps:?}"
+        );
     }
 }
 

@@ -64,8 +64,8 @@ fn clients_leave_before_a_member_is_restarted() {
 fn clients_come_back_if_the_restart_does_not_come() {
     let mut observed = cluster_of(3).drained(2);
     observed.pods.get_mut(&2).unwrap().leaving_since = Some(NOW - 200);
-    let told = super::support::kept(2);
-    assert_eq!(steps_of(&observed), [Step::TellPod { ordinal: 2, told, serves_clients: true }]);
+    let expected = super::support::kept(2);
+    assert_eq!(steps_of(&observed), [Step::AnnotatePod { ordinal: 2, expected, serves_clients: true }]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn a_learner_starts_fresh_with_its_identity_and_the_live_membership() {
     observed.join_as_learner(3);
     let plan = plan(&observed);
     let initial_cluster = (0..4).map(entry_of).collect();
-    let start = Start { bootstrap_token: None, initial_cluster, told: fresh(3), serves_clients: false };
+    let start = Start { bootstrap_token: None, initial_cluster, expected: fresh(3), serves_clients: false };
     let expected = [
         Step::CreateClaim { ordinal: 3, bootstrap: None, identity: Some(identity_of(3)) },
         Step::CreatePod { ordinal: 3, start },
@@ -82,10 +82,10 @@ fn what_is_known_of_a_learner_is_written_down_before_it_votes() {
     observed.join_as_running_learner(3);
     observed.peers.get_mut(&3).unwrap().started = false;
     observed.claims.get_mut(&3).unwrap().identity = None;
-    observed.pods.get_mut(&3).unwrap().told = Some(fresh(3));
+    observed.pods.get_mut(&3).unwrap().expected = Some(fresh(3));
     let expected = [
         Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: Some("3.6.16".into()) },
-        Step::TellPod { ordinal: 3, told: kept(3), serves_clients: false },
+        Step::AnnotatePod { ordinal: 3, expected: kept(3), serves_clients: false },
         Step::RecordMember { ordinal: 3, identity: identity_of(3), started: true },
         Step::Promote { ordinal: 3, member_id: identity_of(3).member_id },
     ];
@@ -99,7 +99,7 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
     observed.member_mut(3).learner = false;
     observed.answer(3);
     let expected = [
-        Step::TellPod { ordinal: 3, told: kept(3), serves_clients: true },
+        Step::AnnotatePod { ordinal: 3, expected: kept(3), serves_clients: true },
         Step::CreatePeer { ordinal: 4, initial: false, model: Model::Spec },
         Step::AddLearner { ordinal: 4 },
     ];
@@ -155,7 +155,7 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
         Step::MarkClaim { ordinal: 3, identity: identity_of(3), version: None },
         "the claim says whose it is now"
     );
-    assert_eq!(start.told, fresh(3));
+    assert_eq!(start.expected, fresh(3));
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn what_a_survivor_tells_counts_more_than_what_was_reported() {
     // Two of the five that were reported have left since.
     let mut five = cluster_of(5);
     let before = report_after(&five, &EtcdClusterStatus::default());
-    five.hearsay = cluster_of(3).membership;
+    five.local_membership = cluster_of(3).membership;
     five.lose_quorum();
     lose_data(&mut five, 0);
     lose_data(&mut five, 1);

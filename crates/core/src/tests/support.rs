@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::names::ClusterNames;
 use crate::observed::{
-    Answer, Bootstrap, Claim, Data, Identity, Member, Membership, Node, Observed, Peer, Pod, Told, Versions,
+    Answer, Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Node, Observed, Peer, Pod,
+    Versions,
 };
 use crate::plan::{Plan, Step, plan};
 
@@ -24,12 +25,12 @@ pub fn identity_of(ordinal: u32) -> Identity {
     Identity { member_id: 100 + u64::from(ordinal), cluster_id: CLUSTER_ID }
 }
 
-pub fn kept(ordinal: u32) -> Told {
-    Told { data: Data::Kept, identity: Some(identity_of(ordinal)) }
+pub fn kept(ordinal: u32) -> ExpectedData {
+    ExpectedData { data: DataState::Existing, identity: Some(identity_of(ordinal)) }
 }
 
-pub fn fresh(ordinal: u32) -> Told {
-    Told { data: Data::Fresh, identity: Some(identity_of(ordinal)) }
+pub fn fresh(ordinal: u32) -> ExpectedData {
+    ExpectedData { data: DataState::New, identity: Some(identity_of(ordinal)) }
 }
 
 pub fn entry_of(ordinal: u32) -> (String, String) {
@@ -62,7 +63,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         claims: BTreeMap::new(),
         answers: BTreeMap::new(),
         membership: None,
-        hearsay: None,
+        local_membership: None,
         unhealthy_since: BTreeMap::new(),
         observed_unhealthy_since: BTreeMap::new(),
         alarms: Default::default(),
@@ -109,7 +110,7 @@ impl Observed {
         self.pods.insert(
             ordinal,
             Pod {
-                told: Some(kept(ordinal)),
+                expected: Some(kept(ordinal)),
                 serves_clients: true,
                 node: Some(Node::default()),
                 began: true,

@@ -168,7 +168,7 @@ async fn what_is_no_cluster_version_is_told_apart() {
     let answer = |head: &str, body: &str| format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let too_long = format!(r#"{{"etcdcluster":"{}"}}"#, "3".repeat(100_000));
     for (answer, is_unreachable) in [
-        (answer("404 Not Found", "{}"), false),
+        (answer("404 Not DataDir", "{}"), false),
         (answer("200 OK", "3.6.0"), false),
         (answer("200 OK", &too_long), true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".into(), true),

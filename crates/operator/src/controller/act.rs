@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{BootstrapRecord, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
-use etcd_operator_core::observed::{Bootstrap, Identity, Replacement, Told};
+use etcd_operator_core::observed::{Bootstrap, ExpectedData, Identity, Replacement};
 use etcd_operator_core::plan::{Model, Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -21,7 +21,7 @@ use super::report;
 use super::seen::Seen;
 use crate::error_chain::describe;
 use crate::objects::annotations::{
-    DATA_VERSION, LEAVING_SINCE, ROLE, of_identity, of_told, read_bootstrap, read_identity, role,
+    DATA_VERSION, LEAVING_SINCE, ROLE, of_expected_data, of_identity, read_bootstrap, read_identity, role,
 };
 use crate::objects::peer::Recipe;
 use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
@@ -92,7 +92,9 @@ impl<'a> Actor<'a> {
                 self.patch::<PersistentVolumeClaim>(&self.name(*ordinal), notes).await
             }
             Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start).await,
-            Step::TellPod { ordinal, told, serves_clients } => self.tell_pod(*ordinal, *told, *serves_clients).await,
+            Step::AnnotatePod { ordinal, expected, serves_clients } => {
+                self.annotate_pod(*ordinal, *expected, *serves_clients).await
+            }
             Step::DrainPod { ordinal } => self.drain_pod(*ordinal).await,
             Step::ReplacePeer { ordinal, why } => self.replace_peer(*ordinal, why).await,
             Step::Relabel { ordinal } => self.relabel(*ordinal).await,
@@ -277,8 +279,8 @@ impl<'a> Actor<'a> {
         Err(Error::OutOfDate(format!("there is a pod {name} already")))
     }
 
-    async fn tell_pod(&self, ordinal: u32, told: Told, serves_clients: bool) -> Result<(), Error> {
-        let mut annotations = json!(of_told(told));
+    async fn annotate_pod(&self, ordinal: u32, expected: ExpectedData, serves_clients: bool) -> Result<(), Error> {
+        let mut annotations = json!(of_expected_data(expected));
         if serves_clients {
             annotations[LEAVING_SINCE] = Value::Null;
         }

@@ -19,7 +19,7 @@ pub struct Asked {
     /// What those who answered said of themselves, in full.
     pub statuses: BTreeMap<u32, Status>,
     pub membership: Option<Membership>,
-    pub hearsay: Option<Membership>,
+    pub local_membership: Option<Membership>,
     pub alarms: BTreeSet<Alarm>,
     pub compacted: Option<i64>,
 }
@@ -43,7 +43,7 @@ pub async fn ask_members(endpoints: &Endpoints, names: &ClusterNames) -> Asked {
     }
     // Whoever got furthest knows best.
     let furthest = statuses.iter().max_by_key(|(_, status)| (status.raft_term, status.raft_applied_index));
-    let hearsay = match furthest.filter(|_| membership.is_none()) {
+    let local_membership = match furthest.filter(|_| membership.is_none()) {
         Some((ordinal, _)) => list_members(&endpoints[ordinal], names, MemberClient::members_as_known).await.ok(),
         None => None,
     };
@@ -53,7 +53,7 @@ pub async fn ask_members(endpoints: &Endpoints, names: &ClusterNames) -> Asked {
         Some((ordinal, status)) => compacted_revision(&endpoints[ordinal], status).await.ok(),
         None => None,
     };
-    Asked { answers, statuses, membership, hearsay, alarms, compacted }
+    Asked { answers, statuses, membership, local_membership, alarms, compacted }
 }
 
 /// The version that the members have agreed on. A cluster that is bootstrapping says 3.0.0 before they have.

@@ -111,20 +111,20 @@ impl Actor<'_> {
     pub(super) async fn enable_downgrade(&self, target: &str) -> Result<(), Error> {
         let doing = format!("preparing the downgrade to {target}");
         let mut etcd = self.client_of_a_voter()?;
-        let told = match etcd.validate_downgrade(target).await {
+        let expected = match etcd.validate_downgrade(target).await {
             Ok(()) => etcd.enable_downgrade(target).await,
             Err(error) if matches!(error.cause, Cause::DowngradeInProgress) => etcd.enable_downgrade(target).await,
             Err(error) => Err(error),
         };
-        told.map_err(|error| etcd_error(doing, error))?;
-        let note = format!("Told etcd to make its data readable for {target}");
+        expected.map_err(|error| etcd_error(doing, error))?;
+        let note = format!("ExpectedData etcd to make its data readable for {target}");
         self.tell("DowngradeEnabled", &self.cluster.name_any(), note).await
     }
 
     pub(super) async fn cancel_downgrade(&self) -> Result<(), Error> {
         let cancelled = self.client_of_a_voter()?.cancel_downgrade().await;
         cancelled.map_err(|error| etcd_error("cancelling the downgrade".to_owned(), error))?;
-        let note = "Told etcd that it is not being downgraded for now".to_owned();
+        let note = "ExpectedData etcd that it is not being downgraded for now".to_owned();
         self.tell("DowngradeCancelled", &self.cluster.name_any(), note).await
     }
 

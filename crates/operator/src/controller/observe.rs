@@ -24,7 +24,7 @@ use super::seen::{Seen, node_of_pod};
 use super::volumes::{obstacles_to_growth, should_grow};
 use super::{compare, node, outdated, pod_problem, upgrade_backup};
 use crate::objects::annotations::{
-    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_identity, read_told,
+    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_expected_data, read_identity,
 };
 use crate::objects::seed::{FETCH, RESTORE};
 
@@ -94,7 +94,7 @@ pub async fn observe(
             .collect(),
         answers: asked.answers,
         membership: asked.membership,
-        hearsay: asked.hearsay,
+        local_membership: asked.local_membership,
         unhealthy_since: unhealthy_since(&status),
         observed_unhealthy_since: BTreeMap::new(),
         alarms: asked.alarms,
@@ -256,7 +256,7 @@ fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
     SeenPod {
         deleting: is_going(pod, is_peer),
         finished: phase == "Failed" || phase == "Succeeded",
-        told: read_told(pod.annotations()),
+        expected: read_expected_data(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
         leaving_since: pod.annotations().get(LEAVING_SINCE).and_then(|time| seconds_of(time)),
         created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),

@@ -1,6 +1,6 @@
 //! What keeps a pod from running, in the words of whoever knows: the gate, the kubelet or the scheduler.
 
-use etcd_operator_core::gate::{NOT_TOLD, REFUSED};
+use etcd_operator_core::gate::is_refusal;
 use etcd_operator_core::observed::{Problem, ProblemKind};
 use etcd_operator_store::report::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
@@ -24,7 +24,7 @@ pub fn problem_of(pod: &Pod) -> Option<Problem> {
 }
 
 fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
-    if let Some((words, at)) = last_words_of_the_gate(container) {
+    if let Some((words, at)) = termination_message_of_the_gate(container) {
         return Some(Problem { at, ..Problem::new(ProblemKind::of_refusal(&words), words) });
     }
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
@@ -39,15 +39,14 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
 
 /// What the gate said when it refused, or what restores a backup. The gate runs in the container of etcd too; there it is of the
 /// past once etcd runs again.
-fn last_words_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
+fn termination_message_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
     let message = ended.message.as_deref()?.trim();
-    let refuses = [REFUSED, NOT_TOLD].iter().any(|prefix| message.starts_with(prefix));
     let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
     let is_known = ["gate", FETCH, RESTORE].contains(&container.name.as_str());
-    (refuses || is_known).then(|| (in_words(message), at))
+    (is_refusal(message) || is_known).then(|| (in_words(message), at))
 }
 
 /// What fetches a backup reports in a form for programs.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{format_id, parse_id};
-use etcd_operator_core::gate::{name_of_data, read_data};
-use etcd_operator_core::observed::{Bootstrap, Identity, Told};
+use etcd_operator_core::gate::{read_data_state, stored_data_state};
+use etcd_operator_core::observed::{Bootstrap, ExpectedData, Identity};
 
 /// On any object of a cluster: `true` stops everything that is done to the cluster.
 pub const PAUSED: &str = "etcd.improbable.io/paused";
@@ -49,9 +49,9 @@ pub fn of_identity(identity: Option<Identity>) -> BTreeMap<&'static str, String>
     })
 }
 
-pub fn of_told(told: Told) -> BTreeMap<&'static str, String> {
-    let mut all = of_identity(told.identity);
-    all.insert(DATA, name_of_data(told.data).to_owned());
+pub fn of_expected_data(expected: ExpectedData) -> BTreeMap<&'static str, String> {
+    let mut all = of_identity(expected.identity);
+    all.insert(DATA, stored_data_state(expected.data).to_owned());
     all
 }
 
@@ -68,8 +68,8 @@ pub fn read_identity(annotations: &BTreeMap<String, String>) -> Option<Identity>
     })
 }
 
-pub fn read_told(annotations: &BTreeMap<String, String>) -> Option<Told> {
-    Some(Told { data: read_data(annotations.get(DATA)?)?, identity: read_identity(annotations) })
+pub fn read_expected_data(annotations: &BTreeMap<String, String>) -> Option<ExpectedData> {
+    Some(ExpectedData { data: read_data_state(annotations.get(DATA)?)?, identity: read_identity(annotations) })
 }
 
 pub fn read_bootstrap(annotations: &BTreeMap<String, String>) -> Option<Bootstrap> {
@@ -81,7 +81,7 @@ pub fn read_bootstrap(annotations: &BTreeMap<String, String>) -> Option<Bootstra
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_core::observed::Data;
+    use etcd_operator_core::observed::DataState;
 
     use super::*;
 
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn what_is_noted_can_be_read_again() {
         let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
-        for told in [
-            Told { data: Data::Fresh, identity: None },
-            Told { data: Data::Fresh, identity: Some(identity) },
-            Told { data: Data::Kept, identity: Some(identity) },
+        for expected in [
+            ExpectedData { data: DataState::New, identity: None },
+            ExpectedData { data: DataState::New, identity: Some(identity) },
+            ExpectedData { data: DataState::Existing, identity: Some(identity) },
         ] {
-            assert_eq!(read_told(&owned(of_told(told))), Some(told));
+            assert_eq!(read_expected_data(&owned(of_expected_data(expected))), Some(expected));
         }
         let bootstrap = Bootstrap { token: "t".into(), size: 3 };
         assert_eq!(read_bootstrap(&owned(of_bootstrap(Some(&bootstrap)))), Some(bootstrap));
-        assert_eq!(read_told(&BTreeMap::new()), None);
+        assert_eq!(read_expected_data(&BTreeMap::new()), None);
     }
 }

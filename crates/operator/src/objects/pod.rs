@@ -53,7 +53,9 @@ pub fn pod(
     // The copy of the gate is no data: it must not keep a node from being taken away.
     notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
     notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
-    notes.extend(annotations::of_told(start.told).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    notes.extend(
+        annotations::of_expected_data(start.expected).into_iter().map(|(name, value)| (name.to_owned(), value)),
+    );
     let mut init_containers = vec![gate(&template, settings)];
     let mut etcd = etcd(spec, &template, names, ordinal, start, settings);
     let mut volumes = vec![volume(spec, &name), gate_volume()];
@@ -250,7 +252,7 @@ pub fn locked_down() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_core::observed::{Data, Told};
+    use etcd_operator_core::observed::{DataState, ExpectedData};
 
     use super::*;
 
@@ -261,7 +263,7 @@ mod tests {
         let start = Start {
             bootstrap_token: Some("token".into()),
             initial_cluster: vec![("c-0".into(), names.peer_url(0))],
-            told: Told { data: Data::Fresh, identity: None },
+            expected: ExpectedData { data: DataState::New, identity: None },
             serves_clients: true,
         };
         let settings = Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None };
@@ -282,9 +284,9 @@ mod tests {
         assert_eq!(mounted(init, "gate")["mountPath"], "/gate-bin");
         assert_eq!(mounted(etcd, "gate"), json!({"name": "gate", "mountPath": "/gate-bin", "readOnly": true}));
         assert_eq!(mounted(init, "etcd-data"), mounted(etcd, "etcd-data"));
-        assert_eq!(etcd["env"], init["env"], "both are told the same");
-        let told: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
-        assert_eq!(told, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
+        assert_eq!(etcd["env"], init["env"], "both are expected the same");
+        let expected: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+        assert_eq!(expected, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
         assert!(etcd["args"].as_array().unwrap().contains(&json!(format!("--data-dir={DATA_DIR}"))));
     }
 

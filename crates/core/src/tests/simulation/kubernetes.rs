@@ -3,7 +3,7 @@
 
 use super::etcd::Etcd;
 use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
-use crate::gate::{Found, Verdict, verdict};
+use crate::gate::{DataDirContents, StartDecision, decide_start};
 use crate::initial_members::identity_of;
 use crate::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::tests::support::names;
@@ -151,14 +151,15 @@ impl World {
         let (Some(pod), Some(disk)) = (self.api.pods.get(&ordinal).cloned(), self.disk_of(ordinal)) else {
             return Ok(());
         };
-        let found = self.disks[disk].data.map_or(Found::Nothing, |data| Found::Member(data.identity));
-        let problem = match verdict(pod.start.told, &found) {
-            Verdict::Start => None,
-            Verdict::Archive(_) => {
+        let found =
+            self.disks[disk].data.map_or(DataDirContents::Nothing, |data| DataDirContents::Member(data.identity));
+        let problem = match decide_start(pod.start.expected, &found) {
+            StartDecision::Start => None,
+            StartDecision::Archive(_) => {
                 self.disks[disk].data = None;
                 None
             }
-            Verdict::Refuse(why) => Some(Problem::new(ProblemKind::of_refusal(&why), why)),
+            StartDecision::Refuse(why) => Some(Problem::new(ProblemKind::of_refusal(&why), why)),
         };
         let problem = match problem {
             Some(problem) => Some(problem),
@@ -307,8 +308,8 @@ impl World {
             return Ok(Err("nobody can join while a downgrade is in progress"));
         }
         let live: Vec<_> = etcd.members.iter().map(|it| it.peer_url.as_str()).collect();
-        let told: Vec<_> = pod.start.initial_cluster.iter().map(|(_, url)| url.as_str()).collect();
-        if told != live {
+        let expected: Vec<_> = pod.start.initial_cluster.iter().map(|(_, url)| url.as_str()).collect();
+        if expected != live {
             return Ok(Err("the list of members is not the live one"));
         }
         self.check_return(ordinal, Identity { member_id: member.id, cluster_id: etcd.cluster_id }).map(Ok)

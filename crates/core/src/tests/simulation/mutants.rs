@@ -1,7 +1,7 @@
 //! Operators that do one thing wrong. The simulation must catch each of them: a rule that no mutant breaks is a rule that
 //! nobody checks.
 
-use crate::observed::{Data, Observed};
+use crate::observed::{DataState, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 use crate::scaling::next_membership_change;
 use crate::spec_diff::UpdateMethod;
@@ -139,8 +139,8 @@ impl Mutant {
             Mutant::LetsTheEmptiedReturn => {
                 for step in &mut planned.steps {
                     match step {
-                        Step::CreatePod { start, .. } => start.told.data = Data::Fresh,
-                        Step::TellPod { told, .. } => told.data = Data::Fresh,
+                        Step::CreatePod { start, .. } => start.expected.data = DataState::New,
+                        Step::AnnotatePod { expected, .. } => expected.data = DataState::New,
                         _ => {}
                     }
                 }

@@ -178,10 +178,12 @@ impl Operator {
                 (claim.claim.identity, claim.claim.version) = (Some(*identity), version.clone());
             }),
             Step::CreatePod { ordinal, start } => self.create_pod(world, *ordinal, start)?,
-            Step::TellPod { ordinal, told, serves_clients } => changed(world.api.pods.get_mut(ordinal), |pod| {
-                (pod.start.told, pod.start.serves_clients) = (*told, *serves_clients);
-                pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
-            }),
+            Step::AnnotatePod { ordinal, expected, serves_clients } => {
+                changed(world.api.pods.get_mut(ordinal), |pod| {
+                    (pod.start.expected, pod.start.serves_clients) = (*expected, *serves_clients);
+                    pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
+                })
+            }
             Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
                 if matches!(step, Step::RestartPod { .. }) {
                     check_restart(world, *ordinal)?;

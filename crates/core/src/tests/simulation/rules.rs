@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::faults::version_of;
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
-use crate::observed::Data;
+use crate::observed::DataState;
 use crate::plan::Plan;
 use crate::quorum::quorum;
 
@@ -155,7 +155,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     if world.differing(&BTreeSet::new()).is_some_and(|differing| !differing.is_empty()) {
         return Err("at rest, and somebody's data is wrong".to_owned());
     }
-    if world.api.pods.values().any(|pod| pod.start.told.data != Data::Kept) {
+    if world.api.pods.values().any(|pod| pod.start.expected.data != DataState::Existing) {
         return Err("at rest, and somebody may still start without data".to_owned());
     }
     let Some(agreed) = etcd.minor else { return Err("at rest, and no version was agreed on".to_owned()) };

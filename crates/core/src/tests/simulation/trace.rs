@@ -35,11 +35,11 @@ pub fn brief(step: &Step) -> String {
         Step::CreatePod { ordinal, start } => {
             format!(
                 "CreatePod c-{ordinal} {:?}{}",
-                start.told.data,
+                start.expected.data,
                 if start.bootstrap_token.is_some() { " initial" } else { "" }
             )
         }
-        Step::TellPod { ordinal, told, .. } => format!("TellPod c-{ordinal} {:?}", told.data),
+        Step::AnnotatePod { ordinal, expected, .. } => format!("AnnotatePod c-{ordinal} {:?}", expected.data),
         Step::DeletePod { ordinal, why } => format!("DeletePod c-{ordinal} ({why})"),
         Step::RestartPod { ordinal, .. } => format!("RestartPod c-{ordinal}"),
         Step::FencePod { ordinal, why } => format!("FencePod c-{ordinal} ({why})"),

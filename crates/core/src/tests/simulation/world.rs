@@ -290,7 +290,7 @@ impl World {
             claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
             answers: self.ask(seen),
             membership: self.quorum().map(Etcd::membership),
-            hearsay: self.hearsay(seen),
+            local_membership: self.local_membership(seen),
             unhealthy_since: cluster.unhealthy_since.clone(),
             observed_unhealthy_since: BTreeMap::new(),
             alarms: BTreeSet::new(),
@@ -329,7 +329,7 @@ impl World {
     }
 
     /// What somebody who answers without a quorum tells about the others.
-    fn hearsay(&self, seen: &Api) -> Option<Membership> {
+    fn local_membership(&self, seen: &Api) -> Option<Membership> {
         let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
         let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
         let answers = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
@@ -412,7 +412,7 @@ fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
     Pod {
         deleting: pod.deleting,
         finished: false,
-        told: Some(pod.start.told),
+        expected: Some(pod.start.expected),
         serves_clients: pod.start.serves_clients,
         leaving_since: pod.leaving_since,
         created: pod.created,
