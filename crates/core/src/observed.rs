@@ -41,7 +41,7 @@ pub struct Observed {
     /// What differs between the spec and what members were made from, for those that were made from something else.
     pub outdated: BTreeMap<u32, SpecDiff>,
     /// Whether this cluster may restart members now: not all clusters do so at the same time.
-    pub has_turn: bool,
+    pub has_rollout_slot: bool,
     /// Whether members may be replaced for the sake of their volumes.
     pub migrates: bool,
     pub peers: BTreeMap<u32, Peer>,

@@ -205,8 +205,8 @@ fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
     // Without a quorum there is nothing to lose by it.
-    let has_turn = observed.has_turn || observed.membership.is_none();
-    let may_try_another = has_no_place(observed, ordinal) && has_turn && !observed.peers.iter().any(has_failed);
+    let has_rollout_slot = observed.has_rollout_slot || observed.membership.is_none();
+    let may_try_another = has_no_place(observed, ordinal) && has_rollout_slot && !observed.peers.iter().any(has_failed);
     needs_a_new_pod(observed, ordinal)
         && !observed.pods.get(&ordinal).is_some_and(is_stuck)
         && (!peer.proven || may_try_another)
@@ -258,7 +258,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     if outdated.is_empty() || well != Plan::default() {
         return well;
     }
-    if !observed.has_turn {
+    if !observed.has_rollout_slot {
         let message = "other clusters restart members now; this one will when it is its turn";
         return Plan::waiting("WaitsForTurn", message);
     }
@@ -365,7 +365,7 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
 }
 
 /// Whether a cluster is about to restart members, or in the middle of it, and so needs a turn.
-pub fn needs_a_turn(observed: &Observed) -> bool {
+pub fn needs_rollout_slot(observed: &Observed) -> bool {
     let Plan { steps, waiting } = plan(observed);
     let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::ReplacePeer { .. });
     let is_rolling = |waiting: Waiting| ["ClientsLeaving", "Rolling", "RollHalted"].contains(&waiting.reason);

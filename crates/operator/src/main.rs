@@ -4,6 +4,7 @@ mod backups;
 mod cli;
 mod controller;
 mod crds;
+mod environment;
 mod error_chain;
 mod http;
 mod leader;
@@ -13,7 +14,6 @@ mod objects;
 mod readiness;
 mod run;
 mod shutdown;
-mod surroundings;
 
 use clap::Parser;
 

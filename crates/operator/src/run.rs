@@ -9,6 +9,7 @@ use tracing::info;
 use crate::backups;
 use crate::cli::RunOptions;
 use crate::controller::{self, Scope};
+use crate::environment;
 use crate::http::{self, Sources};
 use crate::leader::{self, Candidate};
 use crate::logging;
@@ -16,7 +17,6 @@ use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
-use crate::surroundings;
 
 pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     logging::start(options.log_format)?;
@@ -33,11 +33,11 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
 
     let client = Client::try_default().await.context("finding out how to reach the API server")?;
     let settings = Settings {
-        agent_image: surroundings::agent_image(&client, options.agent_image).await?,
+        agent_image: environment::agent_image(&client, options.agent_image).await?,
         etcd_repository: options.etcd_repository,
         pull_policy: options.image_pull_policy,
     };
-    let domain = surroundings::cluster_domain(options.cluster_domain);
+    let domain = environment::cluster_domain(options.cluster_domain);
     info!(agent_image = settings.agent_image, domain, "found out where it runs");
     let work = controller::Work {
         client: client.clone(),

@@ -166,9 +166,9 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
     assert!(creates_pod(&observed, 2));
     observed.observed_unhealthy_since.insert(identity_of(2).member_id, NOW - 60);
     assert_eq!(replaced(&observed), [2], "a quota may be what keeps it from coming back as it was");
-    observed.has_turn = false;
+    observed.has_rollout_slot = false;
     assert_eq!(replaced(&observed), [0; 0], "a bad edit does not reach many clusters at once");
-    observed.has_turn = true;
+    observed.has_rollout_slot = true;
     observed.outdated = [0, 1, 2].map(|ordinal| (ordinal, change(UpdateMethod::Restart))).into();
     observed.pods.clear();
     observed.answers.clear();
@@ -225,7 +225,7 @@ fn pending_members_without_a_quorum_need_no_turn() {
     (pod.node, pod.ready) = (None, false);
     observed.answers.clear();
     observed.lose_quorum();
-    observed.has_turn = false;
+    observed.has_rollout_slot = false;
     assert_eq!(replaced(&observed), [0], "others that roll are no reason to leave it down");
 }
 
@@ -282,7 +282,7 @@ fn what_says_that_it_is_another_version_halts_the_rest() {
 #[test]
 fn not_all_clusters_restart_members_at_once() {
     let mut observed = outdated(3, &[0, 1, 2]);
-    observed.has_turn = false;
+    observed.has_rollout_slot = false;
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitsForTurn", Vec::new()));
 }
 

@@ -56,7 +56,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
         versions: Versions { wanted: VERSION.into(), accepted: Some(VERSION.into()), ..Versions::default() },
         backup_first: Default::default(),
         outdated: BTreeMap::new(),
-        has_turn: true,
+        has_rollout_slot: true,
         migrates: false,
         peers: BTreeMap::new(),
         pods: BTreeMap::new(),

@@ -15,10 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::observe::{Comparing, World, observe};
+use super::member_objects::MemberObjects;
+use super::observe::{CorruptionCheck, World, observe};
 use super::reconcile::Context;
 use super::report;
-use super::seen::Seen;
 use crate::error_chain::describe;
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, ROLE, of_expected_data, of_identity, read_bootstrap, read_identity, role,
@@ -114,7 +114,7 @@ impl<'a> Actor<'a> {
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
             Step::DeletePeer { ordinal } => {
                 let name = self.name(*ordinal);
-                let uid = self.world.seen.peers.get(ordinal).and_then(|peer| peer.uid());
+                let uid = self.world.objects.peers.get(ordinal).and_then(|peer| peer.uid());
                 self.delete::<EtcdPeer>(&name, uid, None).await?;
                 self.tell("PeerRemoved", &name, format!("Removed the EtcdPeer {name}")).await
             }
@@ -189,7 +189,7 @@ impl<'a> Actor<'a> {
             Model::Spec => {}
             Model::SpecWithVersion(version) => recipe.spec.version = version.clone(),
             Model::Member(other) => {
-                let peer = self.made.get(other).or_else(|| self.world.seen.peers.get(other));
+                let peer = self.made.get(other).or_else(|| self.world.objects.peers.get(other));
                 let peer =
                     peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(*other))))?;
                 recipe = Recipe::of_peer(peer);
@@ -257,7 +257,7 @@ impl<'a> Actor<'a> {
         if start.bootstrap_token.is_some() {
             self.confirm_not_bootstrapped().await?;
         }
-        let peer = self.made.get(&ordinal).or_else(|| self.world.seen.peers.get(&ordinal));
+        let peer = self.made.get(&ordinal).or_else(|| self.world.objects.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let role = self.role(ordinal, start.serves_clients);
         let pod = pod::pod(peer, &self.world.observed.names, ordinal, start, role, &self.context.settings);
@@ -295,14 +295,14 @@ impl<'a> Actor<'a> {
 
     async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: &str, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let uid = self.world.seen.pods.get(&ordinal).and_then(|pod| pod.uid());
+        let uid = self.world.objects.pods.get(&ordinal).and_then(|pod| pod.uid());
         self.delete::<Pod>(&name, uid, grace).await?;
         self.tell(reason, &name, format!("Deleted the pod {name}: {why}")).await
     }
 
     async fn delete_claim(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let uid = self.world.seen.claims.get(&ordinal).and_then(|claim| claim.uid());
+        let uid = self.world.objects.claims.get(&ordinal).and_then(|claim| claim.uid());
         self.delete::<PersistentVolumeClaim>(&name, uid, None).await?;
         self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
     }
@@ -313,16 +313,16 @@ impl<'a> Actor<'a> {
         let cluster = cluster.ok_or_else(|| Error::OutOfDate("the EtcdCluster is gone".into()))?;
         let observed = &self.world.observed;
         let members = observed.membership.iter().flat_map(|membership| &membership.members);
-        let mut ordinals = self.world.seen.ordinals();
+        let mut ordinals = self.world.objects.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
         ordinals.extend(0..observed.replicas);
-        let seen = Seen::live(&self.context.client, &observed.names, &ordinals).await?;
+        let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;
         let corrupt = |id: &u64| observed.differing.contains(id);
         let comparing = match step {
-            Step::RemoveMember { member_id, .. } if corrupt(member_id) => Comparing::Now,
-            _ => Comparing::WhenDue,
+            Step::RemoveMember { member_id, .. } if corrupt(member_id) => CorruptionCheck::Now,
+            _ => CorruptionCheck::WhenDue,
         };
-        let live = observe(&cluster, observed.names.clone(), seen, self.context, comparing).await;
+        let live = observe(&cluster, observed.names.clone(), objects, self.context, comparing).await;
         if is_confirmed(step, &live.observed) {
             return Ok(());
         }

@@ -30,9 +30,9 @@ impl Actor<'_> {
     /// after it is made anew.
     pub(super) async fn replace_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let seen = &self.world.seen;
-        self.delete::<EtcdPeer>(&name, seen.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
-        if let Some(pod) = seen.pods.get(&ordinal) {
+        let objects = &self.world.objects;
+        self.delete::<EtcdPeer>(&name, objects.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
+        if let Some(pod) = objects.pods.get(&ordinal) {
             self.delete::<Pod>(&name, pod.uid(), None).await?;
         }
         self.tell("MemberRestarting", &name, format!("Deleted the EtcdPeer {name} and its pod: {why}")).await
@@ -133,7 +133,7 @@ impl Actor<'_> {
     }
 
     fn peer(&self, ordinal: u32) -> Result<&EtcdPeer, Error> {
-        let peer = self.world.seen.peers.get(&ordinal);
+        let peer = self.world.objects.peers.get(&ordinal);
         peer.map(AsRef::as_ref).ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(ordinal))))
     }
 

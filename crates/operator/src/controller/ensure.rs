@@ -38,8 +38,8 @@ pub struct Applied(Mutex<HashMap<Key, (u64, String)>>);
 type Key = (String, String, String, String);
 
 impl Applied {
-    fn is_current(&self, key: &Key, wanted: u64, seen: Option<&str>) -> bool {
-        self.all().get(key).is_some_and(|(hash, version)| *hash == wanted && Some(version.as_str()) == seen)
+    fn is_current(&self, key: &Key, wanted: u64, objects: Option<&str>) -> bool {
+        self.all().get(key).is_some_and(|(hash, version)| *hash == wanted && Some(version.as_str()) == objects)
     }
 
     fn remember(&self, key: Key, wanted: u64, version: Option<String>) {
@@ -70,7 +70,7 @@ impl Ensure<'_> {
         self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
         let budget = disruption_budget(self.cluster, self.voters(world));
         self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
-        for (ordinal, claim) in &world.seen.claims {
+        for (ordinal, claim) in &world.objects.claims {
             if self.is_ours(world, *ordinal) {
                 self.repair_claim(claim).await?;
             }
@@ -94,13 +94,13 @@ impl Ensure<'_> {
         let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = (namespace.clone(), self.cluster.name_any(), kind.to_string(), name.clone());
         let hash = hash_of(&wanted);
-        let seen = cache.objects.get(&ObjectRef::new(&name).within(&namespace));
-        let version = seen.as_ref().and_then(|object| object.resource_version());
+        let objects = cache.objects.get(&ObjectRef::new(&name).within(&namespace));
+        let version = objects.as_ref().and_then(|object| object.resource_version());
         if self.applied.is_current(&key, hash, version.as_deref()) {
             return Ok(());
         }
         let failed = |error| api_error(format!("applying the {kind} {name}"), error);
-        let created = if seen.is_none() { self.create::<K>(&wanted).await.map_err(failed)? } else { None };
+        let created = if objects.is_none() { self.create::<K>(&wanted).await.map_err(failed)? } else { None };
         let made = match created {
             Some(made) => {
                 self.events

@@ -4,7 +4,7 @@ use etcd_operator_api::format_id;
 use etcd_operator_etcd::{Cause, MemberClient};
 
 use super::act::{Actor, Error};
-use super::ask::PATIENCE;
+use super::probe::PATIENCE;
 
 impl Actor<'_> {
     pub(super) async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {

@@ -7,25 +7,25 @@
 //! `rolls` which clusters are changing; `upgrade_backup` sees to the backup before an upgrade; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
 
 mod act;
-mod ask;
 pub mod backoff;
 mod caches;
 mod change;
-mod compare;
+mod corruption_check;
 mod ensure;
 pub mod events;
 mod health_histories;
 mod maintain;
+mod member_objects;
 mod membership;
 mod node;
 mod observe;
 mod outdated;
 pub mod pod_problem;
+mod probe;
 mod reconcile;
 pub mod report;
-mod rolls;
+mod rollout_slots;
 mod scope;
-mod seen;
 mod upgrade_backup;
 mod volumes;
 pub mod watch;
@@ -51,12 +51,12 @@ use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
 use backoff::Backoff;
 use caches::{Caches, cluster_of};
-use compare::Comparisons;
+use corruption_check::CorruptionChecks;
 use ensure::Applied;
 use events::Events;
 use health_histories::HealthHistories;
 use reconcile::{Context, reconcile, retry};
-use rolls::Rolls;
+use rollout_slots::RolloutSlots;
 pub use scope::Scope;
 use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
 
@@ -83,9 +83,9 @@ pub struct Work {
 pub async fn run(work: &Work) {
     work.readiness.set_waiting_for("the list of all clusters and their objects");
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
-    let rolls = Arc::new(Rolls::at_most(work.max_rolling_clusters));
+    let rollout_slots = Arc::new(RolloutSlots::at_most(work.max_rolling_clusters));
     let (controllers, caches): (Vec<_>, Vec<_>) =
-        work.scopes.iter().map(|scope| start(scope, work, turns.clone(), rolls.clone())).unzip();
+        work.scopes.iter().map(|scope| start(scope, work, turns.clone(), rollout_slots.clone())).unzip();
     info!(scopes = ?work.scopes, "working");
 
     let reconciles = select_all(controllers).for_each(|outcome| {
@@ -122,7 +122,7 @@ fn start(
     scope: &Scope,
     work: &Work,
     turns: Arc<Semaphore>,
-    rolls: Arc<Rolls>,
+    rollout_slots: Arc<RolloutSlots>,
 ) -> (BoxStream<'static, Outcome>, Caches) {
     let (clusters, changed_clusters) = watch(scope.api(&work.client), watcher::Config::default());
     let (peers, changed_peers) = watch(scope.api(&work.client), labelled_etcd());
@@ -142,9 +142,9 @@ fn start(
         events: Events::new(work.client.clone()),
         metrics: work.metrics.clone(),
         backoff: Backoff::default(),
-        comparisons: Comparisons::default(),
+        corruption_checks: CorruptionChecks::default(),
         health_histories: HealthHistories::default(),
-        rolls,
+        rollout_slots,
     });
     let shutdown = work.shutdown.clone();
     let controller = Controller::for_stream(changed_clusters, clusters.objects.clone())
@@ -177,9 +177,9 @@ fn forget_if_gone(outcome: &Outcome, context: &Context) {
         context.backoff.forget(namespace, &cluster.name);
         context.metrics.forget_members(namespace, &cluster.name);
         context.applied.forget(namespace, &cluster.name);
-        context.comparisons.forget(namespace, &cluster.name);
+        context.corruption_checks.forget(namespace, &cluster.name);
         context.health_histories.forget(namespace, &cluster.name);
-        context.rolls.give_back(namespace, &cluster.name);
+        context.rollout_slots.give_back(namespace, &cluster.name);
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::observed::{
-    AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as SeenPeer, Pod as SeenPod,
+    AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
     Replacement, Versions,
 };
-use etcd_operator_core::rollout::{needs_a_turn, updated};
+use etcd_operator_core::rollout::{needs_rollout_slot, updated};
 use etcd_operator_core::volumes::misfit_of;
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
@@ -18,15 +18,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use semver::Version;
 
-use super::ask::{Asked, Endpoints, ask_members, cluster_version};
+use super::member_objects::{MemberObjects, node_of_pod};
+use super::probe::{Endpoints, Probe, cluster_version, probe_members};
 use super::reconcile::Context;
-use super::seen::{Seen, node_of_pod};
 use super::volumes::{obstacles_to_growth, should_grow};
-use super::{compare, node, outdated, pod_problem, upgrade_backup};
+use super::{corruption_check, node, outdated, pod_problem, upgrade_backup};
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_expected_data, read_identity,
 };
-use crate::objects::seed::{FETCH, RESTORE};
+use crate::objects::restore_containers::{FETCH, RESTORE};
 
 /// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
 const MOST_MEMBERS: u32 = 99;
@@ -35,12 +35,12 @@ const MOST_MEMBERS: u32 = 99;
 pub struct World {
     pub observed: Observed,
     pub endpoints: Endpoints,
-    pub seen: Seen,
+    pub objects: MemberObjects,
 }
 
 /// How much of the members' data is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Comparing {
+pub enum CorruptionCheck {
     WhenDue,
     /// Somebody may be given up for it, so the last comparison is not enough.
     Now,
@@ -49,61 +49,62 @@ pub enum Comparing {
 pub async fn observe(
     cluster: &EtcdCluster,
     names: ClusterNames,
-    seen: Seen,
+    objects: MemberObjects,
     context: &Context,
-    comparing: Comparing,
+    comparing: CorruptionCheck,
 ) -> World {
-    let endpoints: Endpoints = seen.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
-    let asked = ask_members(&endpoints, &names).await;
+    let endpoints: Endpoints =
+        objects.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
+    let probed = probe_members(&endpoints, &names).await;
     let status = cluster.status.clone().unwrap_or_default();
     let uid = cluster.uid();
-    let outdated = outdated::find(cluster, &seen, &context.settings.etcd_repository);
-    let cannot_grow = obstacles_to_growth(&context.client, cluster, &seen).await;
+    let outdated = outdated::find(cluster, &objects, &context.settings.etcd_repository);
+    let cannot_grow = obstacles_to_growth(&context.client, cluster, &objects).await;
     let mut observed = Observed {
         uid: uid.clone().unwrap_or_default(),
         replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
         restores: cluster.spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
         durable: !cluster.spec.storage.is_ephemeral(),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
-        paused: paused_by(cluster, &seen),
+        paused: paused_by(cluster, &objects),
         now: jiff::Timestamp::now().as_second(),
         replace_after: cluster.spec.replace_after().map(seconds),
         defragments: cluster.spec.defragments(),
         // That of the members as they were made: what the spec asks for now may not have reached them.
-        quota: seen.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
+        quota: objects.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
         bootstrap: status.bootstrap().map(|bootstrap| Bootstrap {
             token: bootstrap.token.clone(),
             size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
         }),
         // An ID that can't be read is nobody's: nothing is bootstrapped, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        versions: see_versions(cluster, &seen, &endpoints, &asked).await,
+        versions: see_versions(cluster, &objects, &endpoints, &probed).await,
         backup_first: upgrade_backup::look(&context.client, cluster).await,
         outdated,
-        has_turn: true,
+        has_rollout_slot: true,
         migrates: cluster.spec.storage.migrate,
-        peers: seen.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
-        pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &seen))).collect(),
-        claims: seen
+        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
+        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &objects))).collect(),
+        claims: objects
             .claims
             .iter()
             .map(|(ordinal, claim)| {
                 let cannot_grow = cannot_grow.get(ordinal).cloned();
-                (*ordinal, Claim { cannot_grow, ..see_claim(*ordinal, claim, cluster, &seen) })
+                (*ordinal, Claim { cannot_grow, ..see_claim(*ordinal, claim, cluster, &objects) })
             })
             .collect(),
-        answers: asked.answers,
-        membership: asked.membership,
-        local_membership: asked.local_membership,
+        answers: probed.answers,
+        membership: probed.membership,
+        local_membership: probed.local_membership,
         unhealthy_since: unhealthy_since(&status),
         observed_unhealthy_since: BTreeMap::new(),
-        alarms: asked.alarms,
-        compacted: asked.compacted,
+        alarms: probed.alarms,
+        compacted: probed.compacted,
         differing: BTreeSet::new(),
         names,
     };
-    let voters = voters_to_compare(&observed, &endpoints, &asked.statuses);
-    let subject = compare::Subject {
+    let voters = voters_to_compare(&observed, &endpoints, &probed.statuses);
+    let subject = corruption_check::Subject {
         namespace: &observed.names.namespace,
         cluster: &observed.names.cluster,
         membership: observed.membership.as_ref(),
@@ -111,40 +112,47 @@ pub async fn observe(
     };
     let accused = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     observed.differing = match comparing {
-        Comparing::Now => context.comparisons.differing_now(&subject).await,
-        Comparing::WhenDue => context.comparisons.differing(&subject, cluster.spec.compare_every(), accused).await,
+        CorruptionCheck::Now => context.corruption_checks.differing_now(&subject).await,
+        CorruptionCheck::WhenDue => {
+            context.corruption_checks.differing(&subject, cluster.spec.compare_every(), accused).await
+        }
     };
     context.health_histories.keep(&mut observed);
-    observed.has_turn = has_turn(&observed, context);
-    World { observed, endpoints, seen }
+    observed.has_rollout_slot = has_rollout_slot(&observed, context);
+    World { observed, endpoints, objects }
 }
 
 /// Whether this cluster is among those that may restart members, if it has to.
-fn has_turn(observed: &Observed, context: &Context) -> bool {
+fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
     let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
-    if !needs_a_turn(observed) {
-        context.rolls.give_back(namespace, cluster);
+    if !needs_rollout_slot(observed) {
+        context.rollout_slots.give_back(namespace, cluster);
         return true;
     }
-    context.rolls.take(namespace, cluster, updated(observed))
+    context.rollout_slots.take(namespace, cluster, updated(observed))
 }
 
-async fn see_versions(cluster: &EtcdCluster, seen: &Seen, endpoints: &Endpoints, asked: &Asked) -> Versions {
+async fn see_versions(
+    cluster: &EtcdCluster,
+    objects: &MemberObjects,
+    endpoints: &Endpoints,
+    probed: &Probe,
+) -> Versions {
     let status = cluster.status.clone().unwrap_or_default();
     // etcd is asked only if the answer may be another one than the last.
     let is_known = |version: &String| {
         let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
-        let mut running = asked.answers.values().flatten().map(|answer| minor(&answer.version));
+        let mut running = probed.answers.values().flatten().map(|answer| minor(&answer.version));
         status.target_version.as_deref() == Some(&cluster.spec.version)
             && running.all(|running| running == minor(version))
-            && asked.statuses.values().all(|status| status.downgrade_target.is_none())
+            && probed.statuses.values().all(|status| status.downgrade_target.is_none())
     };
     let said = match status.cluster_version.clone().filter(is_known) {
         Some(known) => Some(known),
-        None => cluster_version(endpoints, &asked.answers).await,
+        None => cluster_version(endpoints, &probed.answers).await,
     };
     // What is noted on volumes is all that is left of a cluster that was deleted.
-    let noted = seen.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
+    let noted = objects.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
     let noted = noted.filter_map(|version| Version::parse(version).ok()).max();
     let of_data = || noted.as_ref().map(|version| format!("{}.{}.0", version.major, version.minor));
     Versions {
@@ -153,7 +161,7 @@ async fn see_versions(cluster: &EtcdCluster, seen: &Seen, endpoints: &Endpoints,
         cluster: said.or(status.cluster_version).or_else(of_data),
         noted: noted.as_ref().map(Version::to_string),
         oldest_log: status.oldest_log_version,
-        downgrade: asked.statuses.values().find_map(|status| status.downgrade_target.clone()),
+        downgrade: probed.statuses.values().find_map(|status| status.downgrade_target.clone()),
         flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
     }
 }
@@ -163,17 +171,17 @@ fn voters_to_compare<'a>(
     observed: &Observed,
     endpoints: &'a Endpoints,
     statuses: &'a BTreeMap<u32, Status>,
-) -> Vec<compare::Asked<'a>> {
+) -> Vec<corruption_check::ComparedVoter<'a>> {
     let Some(membership) = &observed.membership else { return Vec::new() };
     let voter = |member: &Member| {
         let ordinal = member.ordinal.filter(|_| observed.is_healthy(member))?;
-        Some(compare::Asked { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
+        Some(corruption_check::ComparedVoter { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
     };
     membership.voters().map(voter).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 /// Where it is written that nothing may be done, if it is.
-fn paused_by(cluster: &EtcdCluster, seen: &Seen) -> Option<String> {
+fn paused_by(cluster: &EtcdCluster, objects: &MemberObjects) -> Option<String> {
     if cluster.spec.paused {
         return Some("spec.paused is true".to_owned());
     }
@@ -181,9 +189,9 @@ fn paused_by(cluster: &EtcdCluster, seen: &Seen) -> Option<String> {
         let pauses = object.annotations().get(PAUSED).is_some_and(|value| value == "true");
         pauses.then(|| format!("the {} {} has the annotation {PAUSED}", K::kind(&()), object.name_any()))
     }
-    let peers = seen.peers.values().find_map(|peer| noted(peer.as_ref()));
-    let pods = || seen.pods.values().find_map(|pod| noted(pod.as_ref()));
-    let claims = || seen.claims.values().find_map(|claim| noted(claim.as_ref()));
+    let peers = objects.peers.values().find_map(|peer| noted(peer.as_ref()));
+    let pods = || objects.pods.values().find_map(|pod| noted(pod.as_ref()));
+    let claims = || objects.claims.values().find_map(|claim| noted(claim.as_ref()));
     noted(cluster).or(peers).or_else(pods).or_else(claims)
 }
 
@@ -220,7 +228,7 @@ fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
     object.meta().deletion_timestamp.is_some() || owners.iter().any(|owner| !is_owner(&owner.uid))
 }
 
-fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
+fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
     let status = peer.status.clone().unwrap_or_default();
     let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
     let identity = id(&status.member_id).zip(id(&status.cluster_id));
@@ -233,7 +241,7 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
         })
     });
     let defragmented = status.last_defragmentation;
-    SeenPeer {
+    ObservedPeer {
         identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
         started: status.started,
         deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
@@ -245,15 +253,15 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> SeenPeer {
     }
 }
 
-fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
-    let is_peer = |uid: &str| seen.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
+fn see_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
+    let is_peer = |uid: &str| objects.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let status = pod.status.as_ref();
     let containers =
         status.iter().flat_map(|it| it.init_container_statuses.iter().chain(&it.container_statuses)).flatten();
     let mut containers = containers.into_iter();
     let conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
-    SeenPod {
+    ObservedPod {
         deleting: is_going(pod, is_peer),
         finished: phase == "Failed" || phase == "Succeeded",
         expected: read_expected_data(pod.annotations()),
@@ -264,7 +272,7 @@ fn see_pod(pod: &Pod, seen: &Seen) -> SeenPod {
         began: containers.any(has_begun),
         restoring: is_restoring(pod),
         ready: conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
-        node: node_of_pod(pod).map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
+        node: node_of_pod(pod).map(|name| node::see(objects.nodes.get(name).map(Arc::as_ref))),
         problem: pod_problem::problem_of(pod),
     }
 }
@@ -280,8 +288,8 @@ fn seconds_of(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
 
-fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, seen: &Seen) -> Claim {
-    let node = seen.bound_to.get(&ordinal);
+fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
+    let node = objects.bound_to.get(&ordinal);
     // Other owners than EtcdClusters are not the operator's business.
     let is_going_with =
         |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.metadata.uid.as_ref();
@@ -300,6 +308,6 @@ fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster,
             .as_ref()
             .zip(template)
             .and_then(|(spec, template)| misfit_of(spec, template, cluster.spec.storage.migrate)),
-        node: node.map(|name| node::see(seen.nodes.get(name).map(Arc::as_ref))),
+        node: node.map(|name| node::see(objects.nodes.get(name).map(Arc::as_ref))),
     }
 }

@@ -9,21 +9,21 @@ use etcd_operator_core::spec_diff::{Current, Desired, SpecDiff, spec_diff};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::seen::Seen;
+use super::member_objects::MemberObjects;
 use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
 use crate::objects::is_pod_of;
 
 /// What differs, by the ordinals of the members for which something does.
-pub fn find(cluster: &EtcdCluster, seen: &Seen, etcd_repository: &str) -> BTreeMap<u32, SpecDiff> {
+pub fn find(cluster: &EtcdCluster, objects: &MemberObjects, etcd_repository: &str) -> BTreeMap<u32, SpecDiff> {
     let image = cluster.spec.image(etcd_repository);
     let wanted =
         Desired { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
     let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
         // The pod of an earlier EtcdPeer may still be stopping.
-        let pod = seen.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
+        let pod = objects.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
         Some((*ordinal, spec_diff(&made(cluster, peer, pod), &wanted)?))
     };
-    seen.peers.iter().filter_map(change).collect()
+    objects.peers.iter().filter_map(change).collect()
 }
 
 fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> Current<'a> {
@@ -47,7 +47,7 @@ pub fn resources_in_words(cluster: &EtcdCluster) -> String {
 fn is_short(pod: &Pod, peer: &EtcdPeer) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     // What was said before the pod was changed last is about something else.
-    let is_current = |seen: Option<i64>| seen.is_none() || seen == pod.metadata.generation;
+    let is_current = |objects: Option<i64>| objects.is_none() || objects == pod.metadata.generation;
     let infeasible = conditions.into_iter().any(|it| {
         let is_infeasible = it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible");
         is_infeasible && is_current(it.observed_generation)

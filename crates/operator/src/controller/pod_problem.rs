@@ -5,7 +5,7 @@ use etcd_operator_core::observed::{Problem, ProblemKind};
 use etcd_operator_store::report::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
-use crate::objects::seed::{FETCH, RESTORE};
+use crate::objects::restore_containers::{FETCH, RESTORE};
 
 /// Reasons for which a container is waiting that a new member would suffer from too.
 const NO_IMAGE: [&str; 6] = [

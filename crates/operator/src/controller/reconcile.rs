@@ -19,14 +19,14 @@ use tracing::{debug, warn};
 use super::act::{self, Actor};
 use super::backoff::Backoff;
 use super::caches::Caches;
-use super::compare::Comparisons;
+use super::corruption_check::CorruptionChecks;
 use super::ensure::{Applied, Ensure};
 use super::events::Events;
 use super::health_histories::HealthHistories;
-use super::observe::{Comparing, World, observe};
+use super::member_objects::MemberObjects;
+use super::observe::{CorruptionCheck, World, observe};
 use super::report;
-use super::rolls::Rolls;
-use super::seen::Seen;
+use super::rollout_slots::RolloutSlots;
 use super::watch::{CacheClosed, Cluster};
 use crate::error_chain::describe;
 use crate::metrics::Metrics;
@@ -52,9 +52,9 @@ pub struct Context {
     pub events: Events,
     pub metrics: Arc<Metrics>,
     pub backoff: Backoff,
-    pub comparisons: Comparisons,
+    pub corruption_checks: CorruptionChecks,
     pub health_histories: HealthHistories,
-    pub rolls: Arc<Rolls>,
+    pub rollout_slots: Arc<RolloutSlots>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +107,8 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         namespace: cluster.namespace().unwrap_or_default(),
         domain: context.domain.clone(),
     };
-    let seen = Seen::in_caches(&context.client, &context.caches, &names).await?;
-    let world = observe(cluster, names, seen, context, Comparing::WhenDue).await;
+    let objects = MemberObjects::in_caches(&context.client, &context.caches, &names).await?;
+    let world = observe(cluster, names, objects, context, CorruptionCheck::WhenDue).await;
     if world.observed.deleting {
         return Ok(Action::await_change());
     }

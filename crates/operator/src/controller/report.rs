@@ -40,9 +40,9 @@ pub async fn write_versions(client: &Client, world: &World) -> kube::Result<Vec<
     let mut news = Vec::new();
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.names.namespace);
     for (ordinal, answer) in &world.observed.answers {
-        let (Ok(answer), Some(peer)) = (answer, world.seen.peers.get(ordinal)) else { continue };
+        let (Ok(answer), Some(peer)) = (answer, world.objects.peers.get(ordinal)) else { continue };
         // The pod of an earlier EtcdPeer may still answer.
-        if !world.seen.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {
+        if !world.objects.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {
             continue;
         }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());

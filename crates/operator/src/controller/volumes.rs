@@ -8,12 +8,16 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Api, Client};
 
-use super::seen::Seen;
+use super::member_objects::MemberObjects;
 
 /// Why volumes that should grow can't, by ordinal. Storage classes are read only when it matters.
-pub async fn obstacles_to_growth(client: &Client, cluster: &EtcdCluster, seen: &Seen) -> BTreeMap<u32, String> {
+pub async fn obstacles_to_growth(
+    client: &Client,
+    cluster: &EtcdCluster,
+    objects: &MemberObjects,
+) -> BTreeMap<u32, String> {
     let (mut obstacles, mut known) = (BTreeMap::new(), BTreeMap::new());
-    for (ordinal, claim) in seen.claims.iter().filter(|(_, claim)| should_grow(cluster, claim)) {
+    for (ordinal, claim) in objects.claims.iter().filter(|(_, claim)| should_grow(cluster, claim)) {
         let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()).unwrap_or_default();
         // Members mostly have the same one.
         let can_grow = match known.get(class) {

@@ -4,7 +4,7 @@ pub mod annotations;
 pub mod claim;
 pub mod peer;
 pub mod pod;
-pub mod seed;
+pub mod restore_containers;
 pub mod services;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::annotations::{self, ROLE};
-use super::{cluster_labels, member_labels, owned_by_peer, seed};
+use super::{cluster_labels, member_labels, owned_by_peer, restore_containers};
 
 /// What the operator was told about the pods of all clusters.
 #[derive(Clone, Debug)]
@@ -61,11 +61,12 @@ pub fn pod(
     let mut volumes = vec![volume(spec, &name), gate_volume()];
     let restore = to_restore(spec, start);
     if let Some(from) = restore {
-        let seed = seed::Seed { spec, template: &template, names, ordinal, start, settings };
-        init_containers.extend([seed.fetch(from), seed.restore()]);
-        volumes.extend(seed::source_volume(from));
+        let restore_containers =
+            restore_containers::RestoreContainers { spec, template: &template, names, ordinal, start, settings };
+        init_containers.extend([restore_containers.fetch(from), restore_containers.restore()]);
+        volumes.extend(restore_containers::source_volume(from));
         // Without the backup, etcd would found a cluster without any data.
-        seed::say_that_it_restores(&mut etcd);
+        restore_containers::say_that_it_restores(&mut etcd);
     }
     json!({
         "apiVersion": "v1",

@@ -283,7 +283,7 @@ impl World {
             },
             backup_first: Default::default(),
             outdated: see_outdated(seen),
-            has_turn: true,
+            has_rollout_slot: true,
             migrates: false,
             peers: seen.peers.clone(),
             pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),

@@ -24,7 +24,7 @@ const RESTORED: &str = "/var/lib/etcd/restore/data";
 const BUMP_REVISION: u64 = 1_000_000_000;
 
 /// The member that the backup is restored to.
-pub struct Seed<'a> {
+pub struct RestoreContainers<'a> {
     pub spec: &'a EtcdPeerSpec,
     pub template: &'a PodTemplate,
     pub names: &'a ClusterNames,
@@ -33,7 +33,7 @@ pub struct Seed<'a> {
     pub settings: &'a Settings,
 }
 
-impl Seed<'_> {
+impl RestoreContainers<'_> {
     /// Brings the backup onto the volume, checked.
     pub fn fetch(&self, from: &RestoreFrom) -> Value {
         let task = Task::Fetch(Fetch {

@@ -9,42 +9,42 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// By namespace and name of the cluster: how many of its members were as asked for, and since when that has been so.
-type Turns = HashMap<(String, String), (usize, Instant)>;
+type Slots = HashMap<(String, String), (usize, Instant)>;
 
-pub struct Rolls {
+pub struct RolloutSlots {
     most: usize,
-    turns: Mutex<Turns>,
+    slots: Mutex<Slots>,
 }
 
-impl Rolls {
+impl RolloutSlots {
     pub fn at_most(most: usize) -> Self {
-        Rolls { most, turns: Mutex::default() }
+        RolloutSlots { most, slots: Mutex::default() }
     }
 
     /// Whether a cluster may restart members now. One of which some members have been changed goes on in any case: it is
     /// better off when it has finished.
     pub fn take(&self, namespace: &str, cluster: &str, updated: usize) -> bool {
-        let mut turns = self.turns();
+        let mut slots = self.slots();
         let key = (namespace.to_owned(), cluster.to_owned());
         let now = Instant::now();
-        let getting_on = turns.values().filter(|(_, since)| now.duration_since(*since) < PATIENCE).count();
-        if !turns.contains_key(&key) && getting_on >= self.most && updated == 0 {
+        let getting_on = slots.values().filter(|(_, since)| now.duration_since(*since) < PATIENCE).count();
+        if !slots.contains_key(&key) && getting_on >= self.most && updated == 0 {
             return false;
         }
-        let turn = turns.entry(key).or_insert((updated, now));
-        if turn.0 != updated {
-            *turn = (updated, now);
+        let slot = slots.entry(key).or_insert((updated, now));
+        if slot.0 != updated {
+            *slot = (updated, now);
         }
         true
     }
 
     /// Nothing is to be changed in a cluster any more.
     pub fn give_back(&self, namespace: &str, cluster: &str) {
-        self.turns().remove(&(namespace.to_owned(), cluster.to_owned()));
+        self.slots().remove(&(namespace.to_owned(), cluster.to_owned()));
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,19 +54,19 @@ mod tests {
 
     #[test]
     fn only_some_clusters_change_at_the_same_time() {
-        let rolls = Rolls::at_most(2);
-        assert!(rolls.take("n", "a", 0) && rolls.take("n", "b", 0));
-        assert!(!rolls.take("n", "c", 0), "two are enough");
-        assert!(rolls.take("n", "a", 1), "it goes on");
-        rolls.give_back("n", "a");
-        assert!(rolls.take("n", "c", 0));
-        assert!(!rolls.take("n", "a", 0));
+        let rollout_slots = RolloutSlots::at_most(2);
+        assert!(rollout_slots.take("n", "a", 0) && rollout_slots.take("n", "b", 0));
+        assert!(!rollout_slots.take("n", "c", 0), "two are enough");
+        assert!(rollout_slots.take("n", "a", 1), "it goes on");
+        rollout_slots.give_back("n", "a");
+        assert!(rollout_slots.take("n", "c", 0));
+        assert!(!rollout_slots.take("n", "a", 0));
     }
 
     #[test]
     fn what_was_begun_is_finished() {
-        let rolls = Rolls::at_most(1);
-        assert!(rolls.take("n", "a", 0));
-        assert!(rolls.take("n", "b", 2), "two of its members have been changed already");
+        let rollout_slots = RolloutSlots::at_most(1);
+        assert!(rollout_slots.take("n", "a", 0));
+        assert!(rollout_slots.take("n", "b", 2), "two of its members have been changed already");
     }
 }

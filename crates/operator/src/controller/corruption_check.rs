@@ -22,9 +22,9 @@ const LARGEST: u64 = 512 << 20;
 
 /// When each cluster was last compared, and who is known to differ since then.
 #[derive(Default)]
-pub struct Comparisons(Mutex<HashMap<(String, String), Compared>>);
+pub struct CorruptionChecks(Mutex<HashMap<(String, String), LastCheck>>);
 
-struct Compared {
+struct LastCheck {
     at: Instant,
     differing: BTreeSet<u64>,
     /// Whether the comparison could tell who differs.
@@ -38,11 +38,11 @@ pub struct Subject<'a> {
     /// Everybody who belongs to it. None if nobody could say.
     pub membership: Option<&'a Membership>,
     /// Who can be compared.
-    pub voters: Vec<Asked<'a>>,
+    pub voters: Vec<ComparedVoter<'a>>,
 }
 
 /// A member that answered, and where.
-pub struct Asked<'a> {
+pub struct ComparedVoter<'a> {
     pub url: &'a str,
     pub status: &'a Status,
 }
@@ -58,7 +58,7 @@ impl Subject<'_> {
     }
 }
 
-impl Comparisons {
+impl CorruptionChecks {
     /// The members that are known to differ from the majority, by ID: as of now if a comparison is due, else as of the last
     /// one. If etcd itself accuses somebody, it is due soon, however large the databases are.
     pub async fn differing(&self, subject: &Subject<'_>, every: Option<Duration>, accused: bool) -> BTreeSet<u64> {
@@ -103,7 +103,7 @@ impl Comparisons {
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
         let is_conclusive = who_differs(hashes).is_some() || !confirmed_by(hashes, &differing).is_empty();
-        all.insert(subject.key(), Compared { at: Instant::now(), differing: differing.clone(), is_conclusive });
+        all.insert(subject.key(), LastCheck { at: Instant::now(), differing: differing.clone(), is_conclusive });
         differing
     }
 
@@ -116,7 +116,7 @@ impl Comparisons {
             key.hash(&mut hasher);
             let ago = every.mul_f64((hasher.finish() % 1000) as f64 / 1000.0);
             let now = Instant::now();
-            Compared { at: now.checked_sub(ago).unwrap_or(now), differing: BTreeSet::new(), is_conclusive: true }
+            LastCheck { at: now.checked_sub(ago).unwrap_or(now), differing: BTreeSet::new(), is_conclusive: true }
         });
         (compared.at.elapsed(), compared.differing.clone())
     }
@@ -126,15 +126,15 @@ impl Comparisons {
         self.all().remove(&(namespace.to_owned(), cluster.to_owned()));
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), Compared>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<(String, String), LastCheck>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What every voter has at the newest revision that all of them have.
-async fn hashes_of(voters: &[Asked<'_>]) -> Result<BTreeMap<u64, Hash>, Error> {
+async fn hashes_of(voters: &[ComparedVoter<'_>]) -> Result<BTreeMap<u64, Hash>, Error> {
     let revision = voters.iter().map(|voter| voter.status.revision).min().unwrap_or_default();
-    let hash = async |voter: &Asked<'_>| {
+    let hash = async |voter: &ComparedVoter<'_>| {
         let said = MemberClient::new(voter.url, PATIENCE)?.hash_kv(revision).await?;
         let hash = Hash { hash: said.hash, compact_revision: said.compact_revision };
         Ok::<_, Error>((voter.status.member_id, hash))
@@ -150,14 +150,18 @@ mod tests {
     #[tokio::test]
     async fn a_comparison_of_nobody_does_not_erase_a_finding() {
         let nobody = Subject { namespace: "ns", cluster: "c", membership: None, voters: Vec::new() };
-        let (comparisons, every) = (Comparisons::default(), Some(Duration::from_secs(60)));
-        let found = Compared { at: Instant::now(), differing: BTreeSet::from([2]), is_conclusive: true };
-        comparisons.all().insert(nobody.key(), found);
+        let (corruption_checks, every) = (CorruptionChecks::default(), Some(Duration::from_secs(60)));
+        let found = LastCheck { at: Instant::now(), differing: BTreeSet::from([2]), is_conclusive: true };
+        corruption_checks.all().insert(nobody.key(), found);
         assert_eq!(
-            comparisons.differing_now(&nobody).await,
+            corruption_checks.differing_now(&nobody).await,
             BTreeSet::new(),
             "nothing is destroyed for an old finding"
         );
-        assert_eq!(comparisons.differing(&nobody, every, false).await, BTreeSet::from([2]), "but it is known still");
+        assert_eq!(
+            corruption_checks.differing(&nobody, every, false).await,
+            BTreeSet::from([2]),
+            "but it is known still"
+        );
     }
 }

@@ -19,7 +19,7 @@ use super::caches::{Caches, of_members};
 /// The label by which local volumes name their node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-pub struct Seen {
+pub struct MemberObjects {
     pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
     pub pods: BTreeMap<u32, Arc<Pod>>,
     pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
@@ -29,21 +29,21 @@ pub struct Seen {
     pub nodes: BTreeMap<String, Arc<Node>>,
 }
 
-impl Seen {
+impl MemberObjects {
     pub async fn in_caches(client: &Client, caches: &Caches, names: &ClusterNames) -> Result<Self, Error> {
         let peers = of_members(&caches.peers, names).into_iter();
         let understood = peers.filter_map(|(ordinal, peer)| Some((ordinal, Arc::new(peer.0.as_ref().ok()?.clone()))));
-        let mut seen = Seen {
+        let mut objects = MemberObjects {
             peers: understood.collect(),
             pods: of_members(&caches.pods, names),
             claims: of_members(&caches.claims, names),
             bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),
         };
-        seen.bound_to = seen.find_bound_volumes(client).await?;
+        objects.bound_to = objects.find_bound_volumes(client).await?;
         let node = |name: String| Some((name.clone(), caches.nodes.objects.get(&ObjectRef::new(&name))?));
-        seen.nodes = seen.node_names().into_iter().filter_map(node).collect();
-        Ok(seen)
+        objects.nodes = objects.node_names().into_iter().filter_map(node).collect();
+        Ok(objects)
     }
 
     /// Reads everything past the caches. By name, because what lost its labels is there nevertheless.
@@ -53,16 +53,16 @@ impl Seen {
             members::<Pod>(client, names, ordinals),
             members::<PersistentVolumeClaim>(client, names, ordinals)
         )?;
-        let mut seen = Seen { peers, pods, claims, bound_to: BTreeMap::new(), nodes: BTreeMap::new() };
-        seen.bound_to = seen.find_bound_volumes(client).await?;
+        let mut objects = MemberObjects { peers, pods, claims, bound_to: BTreeMap::new(), nodes: BTreeMap::new() };
+        objects.bound_to = objects.find_bound_volumes(client).await?;
         let nodes: Api<Node> = Api::all(client.clone());
         let node = async |name: String| {
             let found = nodes.get_opt(&name).await;
             let found = found.map_err(|error| api_error(format!("reading the node {name}"), error))?;
             Ok::<_, Error>(found.map(|node| (name, Arc::new(node))))
         };
-        seen.nodes = try_join_all(seen.node_names().into_iter().map(node)).await?.into_iter().flatten().collect();
-        Ok(seen)
+        objects.nodes = try_join_all(objects.node_names().into_iter().map(node)).await?.into_iter().flatten().collect();
+        Ok(objects)
     }
 
     /// The volumes of pods that have no node, as far as they are bound to one. That is rare, so they are read when needed.

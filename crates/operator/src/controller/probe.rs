@@ -1,4 +1,4 @@
-//! Asking the members of a cluster how they are, all at once and each with a deadline of its own.
+//! Probing the members of a cluster how they are, all at once and each with a deadline of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// The addresses at which members are reached, by ordinal: those of their pods, since names lag behind restarts.
 pub type Endpoints = BTreeMap<u32, String>;
 
-pub struct Asked {
+pub struct Probe {
     pub answers: BTreeMap<u32, Result<Answer, String>>,
     /// What those who answered said of themselves, in full.
     pub statuses: BTreeMap<u32, Status>,
@@ -24,10 +24,10 @@ pub struct Asked {
     pub compacted: Option<i64>,
 }
 
-pub async fn ask_members(endpoints: &Endpoints, names: &ClusterNames) -> Asked {
-    let asked = endpoints.iter().map(async |(ordinal, url)| (*ordinal, ask_member(url).await));
+pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe {
+    let probed = endpoints.iter().map(async |(ordinal, url)| (*ordinal, probe_member(url).await));
     let (mut answers, mut statuses) = (BTreeMap::new(), BTreeMap::new());
-    for (ordinal, outcome) in join_all(asked).await {
+    for (ordinal, outcome) in join_all(probed).await {
         let answer = outcome.map(|(answer, status)| {
             statuses.insert(ordinal, status);
             answer
@@ -53,13 +53,13 @@ pub async fn ask_members(endpoints: &Endpoints, names: &ClusterNames) -> Asked {
         Some((ordinal, status)) => compacted_revision(&endpoints[ordinal], status).await.ok(),
         None => None,
     };
-    Asked { answers, statuses, membership, local_membership, alarms, compacted }
+    Probe { answers, statuses, membership, local_membership, alarms, compacted }
 }
 
 /// The version that the members have agreed on. A cluster that is bootstrapping says 3.0.0 before they have.
 pub async fn cluster_version(endpoints: &Endpoints, answers: &BTreeMap<u32, Result<Answer, String>>) -> Option<String> {
-    let asked = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
-    let said = MemberClient::new(endpoints.get(asked.0)?, PATIENCE).ok()?.cluster_version().await;
+    let probed = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
+    let said = MemberClient::new(endpoints.get(probed.0)?, PATIENCE).ok()?.cluster_version().await;
     said.inspect_err(|error| tracing::debug!(%error, "no cluster version")).ok()?.filter(|version| version != "3.0.0")
 }
 
@@ -96,7 +96,7 @@ async fn list_members(
     Ok(Membership { cluster_id: listed.cluster_id, members: members.collect() })
 }
 
-async fn ask_member(url: &str) -> Result<(Answer, Status), Error> {
+async fn probe_member(url: &str) -> Result<(Answer, Status), Error> {
     let mut member = MemberClient::new(url, PATIENCE)?;
     let status = member.status().await?;
     let reads = !status.is_learner && member.check_linearizable_read().await.is_ok();
