@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// A value, and the revision that it was written in.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct KeyValue {
     pub value: String,
     pub revision: u64,
 }
@@ -20,7 +20,7 @@ pub fn put(url: &str, key: &str, value: &str) -> Result<(), String> {
 }
 
 /// Reads what a quorum has.
-pub fn get(url: &str, key: &str) -> Result<Option<Found>, String> {
+pub fn get(url: &str, key: &str) -> Result<Option<KeyValue>, String> {
     let answer = call(url, "/v3/kv/range", &json!({"key": encode(key)}))?;
     let found = &answer["kvs"][0];
     if found.is_null() {
@@ -29,7 +29,7 @@ pub fn get(url: &str, key: &str) -> Result<Option<Found>, String> {
     let value = decode(found["value"].as_str().unwrap_or_default());
     let revision = number(&found["mod_revision"]);
     match (value, revision) {
-        (Some(value), Some(revision)) => Ok(Some(Found { value, revision })),
+        (Some(value), Some(revision)) => Ok(Some(KeyValue { value, revision })),
         _ => Err(format!("not understood: {answer}")),
     }
 }

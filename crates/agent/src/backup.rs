@@ -8,14 +8,14 @@ use etcd_operator_store::destination::{Destination, There};
 use etcd_operator_store::manifest::{KvHash, Manifest};
 use etcd_operator_store::report::{Done, Failure, Pruned, Reason};
 use etcd_operator_store::task::Backup;
-use etcd_operator_store::upload::{Sealed, Sealing, Upload};
+use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
 use crate::members::{self, Member};
 use crate::numbers::signed;
 use crate::prune;
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
 
 /// How long the next piece of a snapshot may take.
 const PIECE: Duration = Duration::from_secs(30);
@@ -27,10 +27,10 @@ const BEGINNINGS: u32 = 10;
 /// How long tidying up may take: the kubelet gives a pod half a minute to end.
 const TIDYING: Duration = Duration::from_secs(10);
 
-pub async fn take(order: &Backup, stop: &Stop) -> Result<Done, Failure> {
+pub async fn take(order: &Backup, shutdown: &Shutdown) -> Result<Done, Failure> {
     let to = Destination::open(&order.to)?;
-    let manifest = match stop.before(to.what_is_there(&order.origin)).await? {
-        There::Nothing => take_anew(order, &to, stop).await?,
+    let manifest = match shutdown.before(to.what_is_there(&order.origin)).await? {
+        There::Nothing => take_anew(order, &to, shutdown).await?,
         There::Whole(manifest) => {
             info!(url = to.url(), revision = manifest.revision, "an earlier attempt has done this already");
             *manifest
@@ -40,7 +40,7 @@ pub async fn take(order: &Backup, stop: &Stop) -> Result<Done, Failure> {
     let pruned = match (&order.retention, &order.origin.schedule) {
         (Some(retention), Some(schedule)) => {
             let all = order.all_below.as_ref().map(Destination::open).transpose()?.unwrap_or(to);
-            let pruned = stop.before(prune::of_schedule(&all, schedule, Some(retention))).await;
+            let pruned = shutdown.before(prune::of_schedule(&all, schedule, Some(retention))).await;
             Some(pruned.unwrap_or_else(not_pruned))
         }
         _ => None,
@@ -55,10 +55,10 @@ fn not_pruned(failure: Failure) -> Pruned {
 }
 
 /// Asks one member after the other until one gives its snapshot.
-async fn take_anew(order: &Backup, to: &Destination, stop: &Stop) -> Result<Manifest, Failure> {
+async fn take_anew(order: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
     let mut failures = Vec::new();
-    for member in stop.before(members::that_can_be_asked(&order.endpoints)).await? {
-        match take_from(member, order, to, stop).await {
+    for member in shutdown.before(members::reachable(&order.endpoints)).await? {
+        match take_from(member, order, to, shutdown).await {
             Err(failure) if matches!(failure.reason, Reason::EtcdUnreachable | Reason::BadStream) => {
                 warn!(reason = ?failure.reason, "this member gives no snapshot: {}", failure.message);
                 failures.push(failure);
@@ -71,18 +71,18 @@ async fn take_anew(order: &Backup, to: &Destination, stop: &Stop) -> Result<Mani
     Err(Failure { reason, message: messages.join("; ") })
 }
 
-async fn take_from(member: Member, order: &Backup, to: &Destination, stop: &Stop) -> Result<Manifest, Failure> {
-    let mut begun = stop.before(begin(&member)).await?;
+async fn take_from(member: Member, order: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
+    let mut begun = shutdown.before(begin(&member)).await?;
     let (revision, keys, db_size) = (begun.status.revision, begun.keys, begun.status.db_size);
     info!(member = member.said.url, version = begun.status.version, revision, keys, db_size, "the snapshot comes");
 
     let start = Instant::now();
-    let sealing = Sealing { compress: order.compress, recipients: order.recipients.clone() };
+    let encoding = Encoding { compress: order.compress, recipients: order.recipients.clone() };
     // This is not dropped in the middle: parts that nobody has written down would stay in the store for ever.
-    let mut upload = Upload::begin(to, &order.origin, &sealing).await?;
+    let mut upload = Upload::begin(to, &order.origin, &encoding).await?;
     let hash = async { if order.hash_keys { hash(&member.client, revision).await } else { None } };
     let carried = async { tokio::try_join!(carry(&mut begun, &mut upload), async { Ok(hash.await) }) };
-    let kv_hash = match stop.before(carried).await {
+    let kv_hash = match shutdown.before(carried).await {
         Ok(((), hash)) => hash,
         Err(failure) => {
             if tokio::time::timeout(TIDYING, upload.abort()).await.is_err() {
@@ -91,18 +91,18 @@ async fn take_from(member: Member, order: &Backup, to: &Destination, stop: &Stop
             return Err(failure);
         }
     };
-    let sealed = stop.before(upload.finish()).await.map_err(|failure| Failure {
+    let encoded = shutdown.before(upload.finish()).await.map_err(|failure| Failure {
         message: match failure.reason {
             Reason::BadStream => format!("the snapshot of {}: {}", member.said.url, failure.message),
             _ => failure.message,
         },
         ..failure
     })?;
-    let (snapshot_size, object_size) = (sealed.snapshot.size, sealed.object.size);
+    let (snapshot_size, object_size) = (encoded.snapshot.size, encoded.object.size);
     info!(url = to.url(), snapshot_size, object_size, seconds = start.elapsed().as_secs_f32(), "the snapshot is there");
 
-    let manifest = manifest(order, &member, begun, sealed, kv_hash);
-    stop.before(to.write_manifest(&manifest)).await?;
+    let manifest = manifest(order, &member, begun, encoded, kv_hash);
+    shutdown.before(to.write_manifest(&manifest)).await?;
     info!(url = to.url(), kv_hash = ?kv_hash.map(|hash| hash.hash), "the manifest is there");
     Ok(manifest)
 }
@@ -164,7 +164,7 @@ async fn hash(client: &MemberClient, revision: u64) -> Option<KvHash> {
     }
 }
 
-fn manifest(order: &Backup, member: &Member, begun: Begun, sealed: Sealed, kv_hash: Option<KvHash>) -> Manifest {
+fn manifest(order: &Backup, member: &Member, begun: Begun, encoded: Encoded, kv_hash: Option<KvHash>) -> Manifest {
     Manifest {
         origin: order.origin.clone(),
         cluster_id: format!("{:x}", begun.status.cluster_id),
@@ -174,12 +174,12 @@ fn manifest(order: &Backup, member: &Member, begun: Begun, sealed: Sealed, kv_ha
         member: member.said.url.clone(),
         with_quorum: member.with_quorum,
         taken_at: begun.taken_at,
-        snapshot_size: sealed.snapshot.size,
-        snapshot_sha256: sealed.snapshot.sha256,
-        object_size: sealed.object.size,
-        object_sha256: sealed.object.sha256,
-        compression: sealed.compression,
-        encryption: sealed.encryption,
+        snapshot_size: encoded.snapshot.size,
+        snapshot_sha256: encoded.snapshot.sha256,
+        object_size: encoded.object.size,
+        object_sha256: encoded.object.sha256,
+        compression: encoded.compression,
+        encryption: encoded.encryption,
         kv_hash,
         to_verify: order.hash_keys,
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use etcd_operator_store::destination::Destination;
 use etcd_operator_store::download::download;
 use etcd_operator_store::manifest::Manifest;
-use etcd_operator_store::report::{Done, Failure, Found};
+use etcd_operator_store::report::{Done, Failure, SnapshotFile};
 use etcd_operator_store::task::{AGE_IDENTITY, Find};
 use tracing::info;
 
@@ -29,11 +29,11 @@ pub async fn read<W: Write + Send + 'static>(
     let identity = env::var(AGE_IDENTITY).ok().filter(|text| !text.is_empty());
     info!(url = from.url(), manifest = manifest.is_some(), "reading the backup");
     let begin = Instant::now();
-    let (unsealed, into) = download(from, identity.as_deref(), into).await?;
-    unsealed.check(manifest.as_ref(), order)?;
-    let (object_size, snapshot_size) = (unsealed.object.size, unsealed.snapshot.size);
+    let (decoded, into) = download(from, identity.as_deref(), into).await?;
+    decoded.check(manifest.as_ref(), order)?;
+    let (object_size, snapshot_size) = (decoded.object.size, decoded.snapshot.size);
     info!(object_size, snapshot_size, seconds = begin.elapsed().as_secs_f32(), "the backup is whole");
-    let found = Found { snapshot_size, snapshot_sha256: unsealed.snapshot.sha256 };
+    let found = SnapshotFile { snapshot_size, snapshot_sha256: decoded.snapshot.sha256 };
     let found = manifest.is_none().then_some(found);
     Ok((Done { manifest, found, ..Done::default() }, into))
 }

@@ -3,14 +3,14 @@
 
 mod backup;
 mod check;
-mod choose;
 mod fetch;
-mod last_words;
 mod logging;
 mod members;
 mod numbers;
 mod prune;
-mod stop;
+mod select_member;
+mod shutdown;
+mod termination_message;
 mod verify;
 
 use std::env;
@@ -21,30 +21,30 @@ use etcd_operator_store::task::{TASK, Task};
 use tokio::runtime::Builder;
 use tracing::{error, info};
 
-use crate::last_words::last_words;
-use crate::stop::Stop;
+use crate::shutdown::Shutdown;
+use crate::termination_message::write_termination_message;
 
 fn main() -> ExitCode {
     match work() {
         Ok(done) => {
             info!("done");
-            last_words(&Report::Done(Box::new(done)));
+            write_termination_message(&Report::Done(Box::new(done)));
             ExitCode::SUCCESS
         }
         Err(failure) => {
             error!(reason = ?failure.reason, "{}", failure.message);
             let code = if failure.reason.may_pass() { FAILED } else { FAILED_FOR_GOOD };
-            last_words(&Report::Failed(failure));
+            write_termination_message(&Report::Failed(failure));
             ExitCode::from(code)
         }
     }
 }
 
 fn work() -> Result<Done, Failure> {
-    logging::start().map_err(|e| bad_order(format!("{e:#}")))?;
-    let order = env::var(TASK).map_err(|e| bad_order(format!("reading the task from {TASK}: {e}")))?;
-    let task: Task =
-        serde_json::from_str(&order).map_err(|e| bad_order(format!("{TASK} holds no task that is known: {e}")))?;
+    logging::start().map_err(|e| invalid_request(format!("{e:#}")))?;
+    let order = env::var(TASK).map_err(|e| invalid_request(format!("reading the task from {TASK}: {e}")))?;
+    let task: Task = serde_json::from_str(&order)
+        .map_err(|e| invalid_request(format!("{TASK} holds no task that is known: {e}")))?;
     // One thread is enough to carry bytes from one connection to another, and keeps the memory in one place.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime =
@@ -56,16 +56,16 @@ fn work() -> Result<Done, Failure> {
 }
 
 async fn obey(task: &Task) -> Result<Done, Failure> {
-    let stop = Stop::on_signals()?;
+    let shutdown = Shutdown::on_signals()?;
     match task {
-        Task::Backup(order) => backup::take(order, &stop).await,
-        Task::Check(order) => stop.before(check::check(order)).await,
-        Task::Fetch(order) => stop.before(fetch::fetch(order)).await,
-        Task::Verify(order) => stop.before(verify::verify(order)).await,
-        Task::Prune(order) => stop.before(prune::prune(order)).await,
+        Task::Backup(order) => backup::take(order, &shutdown).await,
+        Task::Check(order) => shutdown.before(check::check(order)).await,
+        Task::Fetch(order) => shutdown.before(fetch::fetch(order)).await,
+        Task::Verify(order) => shutdown.before(verify::verify(order)).await,
+        Task::Prune(order) => shutdown.before(prune::prune(order)).await,
     }
 }
 
-fn bad_order(message: String) -> Failure {
-    Failure { reason: Reason::BadOrder, message }
+fn invalid_request(message: String) -> Failure {
+    Failure { reason: Reason::InvalidRequest, message }
 }

@@ -7,7 +7,7 @@ use etcd_operator_store::report::Failure;
 use futures::future::join_all;
 use tracing::info;
 
-use crate::choose::{Answer, Said, whom_to_ask};
+use crate::select_member::{Answer, Said, members_to_try};
 
 /// How long one of them may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,12 +23,12 @@ pub struct Member {
 }
 
 /// Those that may be asked for a snapshot, the best first.
-pub async fn that_can_be_asked(endpoints: &[String]) -> Result<Vec<Member>, Failure> {
+pub async fn reachable(endpoints: &[String]) -> Result<Vec<Member>, Failure> {
     let begin = Instant::now();
     loop {
         let (clients, answers): (Vec<Option<MemberClient>>, Vec<Answer>) =
             join_all(endpoints.iter().map(|url| ask(url))).await.into_iter().unzip();
-        let choice = whom_to_ask(&answers);
+        let choice = members_to_try(&answers);
         let good = choice.as_ref().is_ok_and(|choice| choice.with_quorum);
         let hopeless = choice.as_ref().is_err_and(|failure| !failure.reason.may_pass());
         if !good && !hopeless && begin.elapsed() < WITHOUT_QUORUM {

@@ -25,7 +25,7 @@ pub async fn verify(order: &Verify) -> Result<Done, Failure> {
         message: format!("beside {} there is no manifest to compare with", from.url()),
     })?;
     let mut etcd = MemberClient::new(&order.endpoint, PATIENCE)
-        .map_err(|e| Failure { reason: Reason::BadOrder, message: e.to_string() })?;
+        .map_err(|e| Failure { reason: Reason::InvalidRequest, message: e.to_string() })?;
     let status = started(&mut etcd).await?;
     info!(endpoint = order.endpoint, version = status.version, revision = status.revision, "etcd has started");
     let remark = compare(&mut etcd.with_deadline(READING), &status, &manifest).await?;
@@ -89,7 +89,7 @@ fn compare_hashes(expected: KvHash, restored: KvHash) -> Result<Option<String>, 
 }
 
 fn not_the_same(how: String) -> Failure {
-    Failure { reason: Reason::NotTheSame, message: format!("what was restored is not what was backed up: {how}") }
+    Failure { reason: Reason::ContentMismatch, message: format!("what was restored is not what was backed up: {how}") }
 }
 
 /// A revision that was compacted away, or that is not there yet, is in the backup.
@@ -109,7 +109,7 @@ mod tests {
         let expected = KvHash { hash: 7, compact_revision: 3 };
         assert_eq!(compare_hashes(expected, expected), Ok(None));
         let other = compare_hashes(expected, KvHash { hash: 8, compact_revision: 3 }).unwrap_err();
-        assert_eq!(other.reason, Reason::NotTheSame);
+        assert_eq!(other.reason, Reason::ContentMismatch);
         assert!(other.message.contains("keys is 8, and that of the backup is 7"), "{}", other.message);
         let remark = compare_hashes(expected, KvHash { hash: 8, compact_revision: 4 }).unwrap().unwrap();
         assert!(remark.contains("revision 3 and the other up to 4"), "{remark}");

@@ -228,7 +228,7 @@ fn every_flag_with_a_field_is_refused_among_the_others() {
     }}));
     let flags = everything.etcd_flags();
     assert_eq!(flags["auto-compaction-mode"], "revision");
-    let mut refused = crate::rules::FLAGS_WITH_FIELDS;
+    let mut refused = crate::v1alpha1::validation::FLAGS_WITH_FIELDS;
     refused.sort_unstable();
     assert_eq!(flags.keys().collect::<Vec<_>>(), refused.iter().collect::<Vec<_>>());
 }

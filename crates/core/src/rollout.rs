@@ -5,7 +5,7 @@ use crate::plan::{Model, Plan, Step, Waiting, plan};
 use crate::quorum::quorum;
 use crate::scaling::remove_voter;
 use crate::spec_diff::UpdateMethod;
-use crate::versions::{Verdict, is_same, is_too_old, verdict};
+use crate::versions::{VersionDecision, decide_version, is_same, is_too_old};
 
 /// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.
 const CLIENTS_LEAVE_WITHIN: i64 = 2;
@@ -59,7 +59,7 @@ pub fn is_to_be_remade(observed: &Observed, ordinal: u32) -> bool {
 /// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
 /// may have agreed on another version.
 fn goes_by_the_spec(observed: &Observed) -> bool {
-    observed.versions.is_accepted() && verdict(observed) == Verdict::Possible
+    observed.versions.is_accepted() && decide_version(observed) == VersionDecision::Possible
 }
 
 fn restarts(observed: &Observed, ordinal: u32) -> bool {
@@ -75,15 +75,15 @@ fn needs_a_new_pod(observed: &Observed, ordinal: u32) -> bool {
 
 /// What has to come before any member is changed: nothing if the version that is asked for is possible and accepted.
 fn before_any_change(observed: &Observed) -> Plan {
-    match verdict(observed) {
-        Verdict::Possible if observed.versions.is_accepted() => Plan::default(),
-        Verdict::Possible => {
+    match decide_version(observed) {
+        VersionDecision::Possible if observed.versions.is_accepted() => Plan::default(),
+        VersionDecision::Possible => {
             let accept = || Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]);
             back_up_first(observed).or_else(accept)
         }
-        Verdict::Prepare(step) => Plan::steps(vec![step]),
-        Verdict::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
-        Verdict::Refused(why) => Plan::waiting("ChangeRefused", why),
+        VersionDecision::Prepare(step) => Plan::steps(vec![step]),
+        VersionDecision::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
+        VersionDecision::Refused(why) => Plan::waiting("ChangeRefused", why),
     }
 }
 

@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 
 use crate::observed::BackupFirst;
 use crate::schedule::cron::parse;
-use crate::schedule::taken::is_of;
+use crate::schedule::scheduled_backup::is_of;
 
 /// An annotation on an EtcdBackup that was made before an upgrade: the UID of the cluster, whose name another one may have had.
 pub const CLUSTER_UID: &str = "etcd.improbable.io/cluster-uid";

@@ -17,7 +17,7 @@ const FORGETS_OLD_LOGS: u64 = 7;
 const READS_OLD_LOGS: u64 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VersionDecision {
     /// Members may be made with it.
     Possible,
     /// etcd has to be told something first.
@@ -27,13 +27,13 @@ pub enum Verdict {
     Refused(String),
 }
 
-pub fn verdict(observed: &Observed) -> Verdict {
+pub fn decide_version(observed: &Observed) -> VersionDecision {
     let Some(wanted) = parse(&observed.versions.wanted) else {
-        return Verdict::Refused(format!("spec.version {} is not a version", observed.versions.wanted));
+        return VersionDecision::Refused(format!("spec.version {} is not a version", observed.versions.wanted));
     };
     let unknown = unknown_flags(wanted.minor, observed.versions.flags.iter().map(String::as_str));
     if !unknown.is_empty() {
-        return Verdict::Refused(format!(
+        return VersionDecision::Refused(format!(
             "etcd {}.{} does not know these flags in spec.etcd.extraArgs: {}; remove them or write what replaced them",
             wanted.major,
             wanted.minor,
@@ -41,17 +41,17 @@ pub fn verdict(observed: &Observed) -> Verdict {
         ));
     }
     if observed.cluster_id.is_none() {
-        return verdict_before_bootstrap(observed, &wanted);
+        return decide_before_bootstrap(observed, &wanted);
     }
     if observed.membership.is_none() {
-        return verdict_without_a_quorum(observed, &wanted);
+        return decide_without_quorum(observed, &wanted);
     }
     let downgrade = observed.versions.downgrade.as_deref().and_then(parse).map(|target| target.minor);
     if downgrade.is_some_and(|target| target != wanted.minor) {
-        return clean_logs(observed, &wanted).unwrap_or(Verdict::Prepare(Step::CancelDowngrade));
+        return clean_logs(observed, &wanted).unwrap_or(VersionDecision::Prepare(Step::CancelDowngrade));
     }
     let Some(current) = cluster_minor(observed) else {
-        return Verdict::Wait(Waiting::new(
+        return VersionDecision::Wait(Waiting::new(
             "VersionUnknown",
             "etcd has not said yet which version its members agree on",
         ));
@@ -68,21 +68,21 @@ pub fn verdict(observed: &Observed) -> Verdict {
     // The members may run the version in between, and etcd has not said so yet.
     let accepted = observed.versions.accepted.as_deref().and_then(parse).map(|version| version.minor);
     if accepted.is_some_and(|accepted| accepted > current && accepted + 1 == wanted.minor) {
-        return Verdict::Wait(not_agreed(&wanted));
+        return VersionDecision::Wait(not_agreed(&wanted));
     }
-    Verdict::Refused(too_far(&wanted, current))
+    VersionDecision::Refused(too_far(&wanted, current))
 }
 
 /// Initial members that may have begun already have data of the version that they were made with, though nobody has heard of them.
-fn verdict_before_bootstrap(observed: &Observed, wanted: &Version) -> Verdict {
+fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDecision {
     let accepted = observed.versions.accepted.as_deref().and_then(parse);
     match accepted.filter(|accepted| accepted.minor != wanted.minor) {
-        Some(accepted) if may_have_begun(observed) => Verdict::Refused(format!(
+        Some(accepted) if may_have_begun(observed) => VersionDecision::Refused(format!(
             "the cluster is still bootstrapping with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
              delete the cluster and its volume claims and create it anew",
             accepted.major, accepted.minor
         )),
-        _ => Verdict::Possible,
+        _ => VersionDecision::Possible,
     }
 }
 
@@ -120,17 +120,17 @@ fn too_far(wanted: &Version, current: u64) -> String {
 }
 
 /// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what was accepted.
-fn verdict_without_a_quorum(observed: &Observed, wanted: &Version) -> Verdict {
+fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecision {
     let known = observed.versions.cluster.as_ref().or(observed.versions.accepted.as_ref());
     let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
-        return Verdict::Possible;
+        return VersionDecision::Possible;
     };
     let is_accepted = observed.versions.is_accepted();
     let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed));
     if wanted.minor == current || may_be_next {
-        return Verdict::Possible;
+        return VersionDecision::Possible;
     }
-    Verdict::Refused(format!(
+    VersionDecision::Refused(format!(
         "the members' data is of etcd {0}.{current}, and no quorum of them answers: set spec.version to a version of \
          {0}.{current}; it can be changed when they run",
         wanted.major
@@ -150,14 +150,14 @@ fn is_new_enough(version: &Version) -> bool {
     FIRST_TO_LEAVE.iter().all(|first| first.minor != version.minor || version >= first)
 }
 
-fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
+fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
     let old = |version: &Version| version.minor + 1 == wanted.minor && !is_new_enough(version);
     for (ordinal, answer) in &observed.answers {
         let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
             continue;
         };
         let first = FIRST_TO_LEAVE.iter().find(|first| first.minor == version.minor);
-        return Verdict::Refused(format!(
+        return VersionDecision::Refused(format!(
             "{} runs {version}, and from there etcd can't be upgraded to {}.{} safely: set spec.version to {} or a later \
              patch first",
             observed.names.member_name(*ordinal),
@@ -169,16 +169,16 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> Verdict {
     // All of them may run it already, and etcd has not said so yet.
     let agreed = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor);
     if agreed != Some(wanted.minor - 1) {
-        return Verdict::Wait(not_agreed(wanted));
+        return VersionDecision::Wait(not_agreed(wanted));
     }
-    let begin = clean_logs(observed, wanted).unwrap_or(Verdict::Possible);
+    let begin = clean_logs(observed, wanted).unwrap_or(VersionDecision::Possible);
     if_all_are_healthy(observed, "upgraded", begin)
 }
 
 /// etcd 3.7 ends at once if it finds what 3.5 wrote in its log, also if 3.6 has run since. 3.6 drops it with a snapshot, and
 /// it writes one when it prepares for a downgrade. So it is told to, and then told that there will be none. `None` if there
 /// is nothing to clean.
-fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
+fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> {
     let oldest = observed.versions.oldest_log.as_deref().and_then(parse);
     let is_clean = oldest.is_some_and(|oldest| oldest.minor >= READS_OLD_LOGS);
     let mut running = observed.answers.values().flatten().filter_map(|answer| parse(&answer.version));
@@ -186,7 +186,7 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
         return None;
     }
     if !observed.durable {
-        return Some(Verdict::Refused(
+        return Some(VersionDecision::Refused(
             "the members' logs hold what etcd 3.5 wrote, which 3.7 can't read, and members that keep their data in their \
              pods get it from the others: create another cluster"
                 .to_owned(),
@@ -200,37 +200,37 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<Verdict> {
     let before = READS_OLD_LOGS - 1;
     match observed.versions.downgrade {
         None if all_have(READS_OLD_LOGS) => {
-            Some(Verdict::Prepare(Step::EnableDowngrade(format!("{}.{before}.0", wanted.major))))
+            Some(VersionDecision::Prepare(Step::EnableDowngrade(format!("{}.{before}.0", wanted.major))))
         }
         Some(_) if all_have(before) => {
-            Some(Verdict::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))))
+            Some(VersionDecision::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))))
         }
         _ => {
             let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
                            in their logs";
-            Some(Verdict::Wait(Waiting::new("PreparingUpgrade", message)))
+            Some(VersionDecision::Wait(Waiting::new("PreparingUpgrade", message)))
         }
     }
 }
 
-fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> Verdict {
+fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> VersionDecision {
     if under_way.is_some() {
-        return Verdict::Wait(preparing(wanted, "etcd has been expected"));
+        return VersionDecision::Wait(preparing(wanted, "etcd has been expected"));
     }
     // Members that keep their data in their pods are changed by new ones, and none can join during a downgrade.
     if !observed.durable {
-        return Verdict::Refused(
+        return VersionDecision::Refused(
             "members that keep their data in their pods can't be downgraded to another minor version: set spec.version \
              back, or create another cluster"
                 .to_owned(),
         );
     }
     let target = format!("{}.{}.0", wanted.major, wanted.minor);
-    if_all_are_healthy(observed, "downgraded", Verdict::Prepare(Step::EnableDowngrade(target)))
+    if_all_are_healthy(observed, "downgraded", VersionDecision::Prepare(Step::EnableDowngrade(target)))
 }
 
 /// Whether every member has made its data readable for the version that a downgrade leads to.
-fn is_data_readable(observed: &Observed, wanted: &Version) -> Verdict {
+fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse);
     let ahead = observed.answers.iter().find(|(_, answer)| {
         let storage = answer.as_ref().ok().and_then(storage);
@@ -239,9 +239,9 @@ fn is_data_readable(observed: &Observed, wanted: &Version) -> Verdict {
     match ahead {
         Some((ordinal, _)) => {
             let name = observed.names.member_name(*ordinal);
-            Verdict::Wait(preparing(wanted, &format!("{name} has not made its data readable for it yet")))
+            VersionDecision::Wait(preparing(wanted, &format!("{name} has not made its data readable for it yet")))
         }
-        None => Verdict::Possible,
+        None => VersionDecision::Possible,
     }
 }
 
@@ -254,16 +254,16 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
 
 /// Before anything moves, everybody must be well. Once it is accepted, who has been changed and does not come up is no
 /// reason to forget that; and who was never well since it was made may be tried with something else.
-fn if_all_are_healthy(observed: &Observed, done: &str, verdict: Verdict) -> Verdict {
+fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision) -> VersionDecision {
     if observed.versions.is_accepted() {
-        return verdict;
+        return decision;
     }
     let was_tried = |member: &Member| {
         member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal)).is_some_and(|peer| !peer.proven)
     };
     let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
-        Some(ill) => Verdict::Wait(Waiting::new(
+        Some(ill) => VersionDecision::Wait(Waiting::new(
             "NotAllHealthy",
             format!(
                 "the cluster is {done} to {} when all members are healthy, and {} is not",
@@ -271,7 +271,7 @@ fn if_all_are_healthy(observed: &Observed, done: &str, verdict: Verdict) -> Verd
                 observed.name_of(ill)
             ),
         )),
-        None => verdict,
+        None => decision,
     }
 }
 

@@ -8,8 +8,8 @@
 mod arguments;
 mod check;
 mod install;
-mod last_words;
 mod restore;
+mod termination_message;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -18,7 +18,7 @@ use anyhow::Context;
 
 use crate::arguments::{Order, Program};
 use crate::check::Settings;
-use crate::last_words::last_words;
+use crate::termination_message::write_termination_message;
 
 fn main() -> ExitCode {
     let order = arguments::parse(std::env::args_os().skip(1));
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let message = format!("{error:#}");
             eprintln!("{message}");
-            last_words(&message);
+            write_termination_message(&message);
             ExitCode::FAILURE
         }
     }
@@ -40,7 +40,7 @@ fn obey(order: Order) -> anyhow::Result<()> {
             let found = check::check(&settings)?;
             println!("{found}");
             install::install(&directory)?;
-            last_words(&found);
+            write_termination_message(&found);
             Ok(())
         }
         // Nothing is left as last words: they would be taken for those of etcd when it ends.

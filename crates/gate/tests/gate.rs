@@ -67,7 +67,7 @@ impl Pod {
     }
 
     /// Takes them away, so that nobody takes them for those of the next container.
-    fn last_words(&self) -> Option<String> {
+    fn termination_message(&self) -> Option<String> {
         let words = fs::read_to_string(self.path("termination-log")).ok();
         words.inspect(|_| fs::remove_file(self.path("termination-log")).unwrap())
     }
@@ -84,7 +84,7 @@ fn a_member_with_its_data_becomes_etcd() {
     assert_eq!(output.status.code(), Some(42), "etcd's own: {output:?}");
     let expected = format!("may start: the data is that of member {MEMBER_ID:x}\n<--name=c-0><--><two words><>");
     assert_eq!(printed(&output), expected);
-    assert_eq!(pod.last_words(), None, "they are etcd's, should it ever have any");
+    assert_eq!(pod.termination_message(), None, "they are etcd's, should it ever have any");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_emptied_member_never_starts() {
     for order in [Pod::install, Pod::run] {
         let output = order(&pod);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+        assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
     }
     assert!(!pod.etcd_ran());
     assert!(!pod.path("bin/gate").exists());
@@ -119,7 +119,7 @@ fn every_start_looks_anew() {
     pod.data = "Kept";
     fs::remove_dir_all(pod.path("data/member")).unwrap();
     assert_eq!(pod.run().status.code(), Some(1));
-    assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+    assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
     assert!(!pod.etcd_ran());
 }
 
@@ -130,7 +130,7 @@ fn a_database_without_its_log_is_no_data() {
     fs::write(pod.path("data/member/snap/db"), "a database").unwrap();
     fs::remove_dir_all(pod.path("data/member/wal")).unwrap();
     assert_eq!(pod.run().status.code(), Some(1));
-    assert_eq!(pod.last_words().as_deref(), Some("refused: its data is gone"));
+    assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
     assert!(!pod.etcd_ran());
     assert!(pod.path("data/member/snap/db").exists(), "it stays where it is");
 }
@@ -140,7 +140,7 @@ fn somebody_elses_data_is_refused_or_moved_aside() {
     let mut pod = Pod::new("Kept").with_log();
     pod.member_id = "a".into();
     assert_eq!(pod.run().status.code(), Some(1));
-    let words = pod.last_words().unwrap();
+    let words = pod.termination_message().unwrap();
     assert!(words.starts_with(&format!("refused: the data is that of member {MEMBER_ID:x} ")), "{words}");
     assert!(!pod.etcd_ran());
 
@@ -169,7 +169,7 @@ fn who_was_not_told_enough_says_so() {
         for order in [Pod::install, Pod::run] {
             let output = order(&pod);
             assert_eq!(output.status.code(), Some(1), "{output:?}");
-            let words = pod.last_words().unwrap();
+            let words = pod.termination_message().unwrap();
             assert!(words.starts_with("misconfigured: "), "{words}");
         }
         assert!(!pod.etcd_ran());
@@ -182,7 +182,7 @@ fn an_environment_that_says_nothing_starts_nothing() {
     for missing in ["GATE_DATA", "GATE_DATA_DIR"] {
         let mut command = pod.command(GATE, &["run", "--", "/bin/true"]);
         assert_eq!(command.env_remove(missing).status().unwrap().code(), Some(1), "{missing}");
-        assert!(pod.last_words().unwrap().contains("does not say"), "{missing}");
+        assert!(pod.termination_message().unwrap().contains("does not say"), "{missing}");
     }
 }
 
@@ -197,7 +197,7 @@ fn installing_can_be_repeated() {
         let output = pod.install();
         assert!(output.status.success(), "{output:?}");
         let words = format!("may start: the data is that of member {MEMBER_ID:x}");
-        assert_eq!(pod.last_words(), Some(words));
+        assert_eq!(pod.termination_message(), Some(words));
         let there: Vec<_> = fs::read_dir(pod.path("bin")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(there, ["gate"]);
         assert_eq!(fs::read(pod.path("bin/gate")).unwrap(), fs::read(GATE).unwrap());
@@ -212,7 +212,7 @@ fn what_cannot_be_done_is_told() {
     let pod = Pod::new("Fresh");
     let expected = |arguments: &[&str]| {
         assert_eq!(pod.command(GATE, arguments).status().unwrap().code(), Some(1), "{arguments:?}");
-        pod.last_words().unwrap()
+        pod.termination_message().unwrap()
     };
     assert!(expected(&["run", "--", "/no/such/etcd"]).starts_with("starting /no/such/etcd: "));
     assert!(expected(&["install", "/no/such/directory"]).starts_with("copying "));

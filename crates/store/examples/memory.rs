@@ -1,4 +1,4 @@
-//! How much memory and time it takes to seal and send a database, and to read it again: `cargo run --release -p
+//! How much memory and time it takes to encode and send a database, and to read it again: `cargo run --release -p
 //! etcd-operator-store --example memory -- [MiB]`. The store takes 100 MB/s and forgets everything at once; what is read is
 //! a file.
 
@@ -13,8 +13,8 @@ use bytes::Bytes;
 use etcd_operator_store::destination::Destination;
 use etcd_operator_store::download::download;
 use etcd_operator_store::manifest::Origin;
-use etcd_operator_store::task::Place;
-use etcd_operator_store::upload::{Sealing, Upload};
+use etcd_operator_store::task::Location;
+use etcd_operator_store::upload::{Encoding, Upload};
 use object_store::memory::InMemory;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
@@ -92,33 +92,33 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
     let secret = identity.to_string().expose_secret().to_owned();
     let directory = tempfile::tempdir()?;
     for (compress, encrypt) in [(false, false), (true, false), (false, true), (true, true)] {
-        let sealing =
-            Sealing { compress, recipients: encrypt.then(|| identity.to_public().to_string()).into_iter().collect() };
-        let nowhere = Place { url: "s3://nowhere/1.db".into(), ..Place::default() };
-        let file = Place { url: format!("file://{}/1.db", directory.path().display()), ..Place::default() };
+        let encoding =
+            Encoding { compress, recipients: encrypt.then(|| identity.to_public().to_string()).into_iter().collect() };
+        let nowhere = Location { url: "s3://nowhere/1.db".into(), ..Location::default() };
+        let file = Location { url: format!("file://{}/1.db", directory.path().display()), ..Location::default() };
         let to_nowhere =
             Destination::in_store(Arc::new(InMemory::new()), Arc::new(Nowhere), &nowhere).map_err(failed)?;
         let to_file = Destination::open(&file).map_err(failed)?;
         for (name, to) in [("nowhere", &to_nowhere), ("file", &to_file)] {
             let began = (Instant::now(), processor_time()?);
-            let mut upload = Upload::begin(to, &Origin::default(), &sealing).await.map_err(failed)?;
+            let mut upload = Upload::begin(to, &Origin::default(), &encoding).await.map_err(failed)?;
             for piece in (Pieces { left: mib << 20, state: 1, hasher: Some(Sha256::new()) }) {
                 upload.write(piece).await.map_err(failed)?;
             }
-            let sealed = upload.finish().await.map_err(failed)?;
-            say(&format!("to {name}, {} MiB sealed", sealed.object.size >> 20), &sealing, mib, began)?;
+            let encoded = upload.finish().await.map_err(failed)?;
+            say(&format!("to {name}, {} MiB sealed", encoded.object.size >> 20), &encoding, mib, began)?;
         }
         let began = (Instant::now(), processor_time()?);
         download(&to_file, Some(&secret), io::sink()).await.map_err(failed)?;
-        say("from file", &sealing, mib, began)?;
+        say("from file", &encoding, mib, began)?;
     }
     Ok(())
 }
 
-fn say(what: &str, sealing: &Sealing, mib: usize, began: (Instant, f64)) -> io::Result<()> {
+fn say(what: &str, encoding: &Encoding, mib: usize, began: (Instant, f64)) -> io::Result<()> {
     let megabytes = (mib << 20) as f64 / 1e6;
     let (speed, of_a_core) = (megabytes / began.0.elapsed().as_secs_f64(), megabytes / (processor_time()? - began.1));
-    let (compress, encrypt) = (sealing.compress, !sealing.recipients.is_empty());
+    let (compress, encrypt) = (encoding.compress, !encoding.recipients.is_empty());
     let memory = peak_memory()?;
     println!(
         "compress {compress:5} encrypt {encrypt:5}: {speed:4.0} MB/s, {of_a_core:4.0} MB per second of a processor, \

@@ -4,7 +4,7 @@ use object_store::path::Path;
 use url::Url;
 
 use crate::report::{Failure, Reason};
-use crate::task::Place;
+use crate::task::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -40,9 +40,9 @@ struct Query {
 }
 
 /// Reads a place. What it says explicitly wins over what is in the query of its URL.
-pub fn parse(place: &Place) -> Result<Address, Failure> {
-    let wrong = |why: String| bad_order(format!("the URL {:?} cannot be used: {why}", place.url));
-    let url = Url::parse(&place.url).map_err(|e| wrong(e.to_string()))?;
+pub fn parse(location: &Location) -> Result<Address, Failure> {
+    let wrong = |why: String| invalid_request(format!("the URL {:?} cannot be used: {why}", location.url));
+    let url = Url::parse(&location.url).map_err(|e| wrong(e.to_string()))?;
     let store = match url.scheme() {
         "s3" => Store::S3,
         "gs" => Store::Gcs,
@@ -63,9 +63,9 @@ pub fn parse(place: &Place) -> Result<Address, Failure> {
     let read_path = |path: &str| Path::from_url_path(path).map_err(|e| wrong(e.to_string()));
     let up_to_last_slash = url.path().rfind('/').map_or("", |at| &url.path()[..at]);
 
-    let region = place.region.clone().or(query.region);
-    let path_style = place.force_path_style.or(query.path_style);
-    let endpoint = match place.endpoint.clone().or(query.endpoint) {
+    let region = location.region.clone().or(query.region);
+    let path_style = location.force_path_style.or(query.path_style);
+    let endpoint = match location.endpoint.clone().or(query.endpoint) {
         Some(endpoint) => Some(read_endpoint(&endpoint, query.without_tls)?),
         None if query.without_tls => {
             Some(format!("http://s3.{}.amazonaws.com", region.as_deref().unwrap_or("us-east-1")))
@@ -106,7 +106,7 @@ fn read_query(url: &Url, store: Store) -> Result<Query, String> {
 fn read_endpoint(endpoint: &str, without_tls: bool) -> Result<String, Failure> {
     let scheme = if without_tls { "http" } else { "https" };
     let whole = if endpoint.contains("://") { endpoint.to_owned() } else { format!("{scheme}://{endpoint}") };
-    let wrong = |why: &str| bad_order(format!("the endpoint {endpoint:?} cannot be used: {why}"));
+    let wrong = |why: &str| invalid_request(format!("the endpoint {endpoint:?} cannot be used: {why}"));
     let url = Url::parse(&whole).map_err(|e| wrong(&e.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("it is neither http:// nor https://"));
@@ -129,25 +129,25 @@ impl Address {
     }
 }
 
-pub fn bad_order(message: String) -> Failure {
-    Failure { reason: Reason::BadOrder, message }
+pub fn invalid_request(message: String) -> Failure {
+    Failure { reason: Reason::InvalidRequest, message }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(url: &str) -> Place {
-        Place { url: url.into(), ..Place::default() }
+    fn location(url: &str) -> Location {
+        Location { url: url.into(), ..Location::default() }
     }
 
     fn parsed(url: &str) -> Address {
-        parse(&place(url)).unwrap()
+        parse(&location(url)).unwrap()
     }
 
     fn refused(url: &str) -> String {
-        let failure = parse(&place(url)).unwrap_err();
-        assert_eq!(failure.reason, Reason::BadOrder);
+        let failure = parse(&location(url)).unwrap_err();
+        assert_eq!(failure.reason, Reason::InvalidRequest);
         failure.message
     }
 
@@ -192,7 +192,7 @@ mod tests {
     fn explicit_fields_win() {
         let url = "s3://b/k?region=a&endpoint=http://a&s3ForcePathStyle=true".to_owned();
         let (endpoint, region) = (Some("http://b".to_owned()), Some("b".to_owned()));
-        let address = parse(&Place { url, endpoint, region, force_path_style: Some(false) }).unwrap();
+        let address = parse(&Location { url, endpoint, region, force_path_style: Some(false) }).unwrap();
         assert_eq!(address.endpoint.as_deref(), Some("http://b"));
         assert_eq!(address.region.as_deref(), Some("b"));
         assert!(address.bucket_in_host);

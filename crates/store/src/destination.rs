@@ -8,13 +8,13 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 
-use crate::address::{Address, Store, bad_order, parse};
+use crate::address::{Address, Store, invalid_request, parse};
 use crate::failure::{is_not_found, of_store};
 use crate::manifest::{Manifest, Origin, SUFFIX};
 use crate::marker::{self, Marker};
 use crate::proof::{self, Proof};
 use crate::report::{Failure, Reason};
-use crate::task::Place;
+use crate::task::Location;
 use crate::{files, stores};
 
 /// A manifest or a marker is a page of text. What is larger is neither, and must not fill the memory.
@@ -42,8 +42,8 @@ pub enum There {
 }
 
 impl Destination {
-    pub fn open(place: &Place) -> Result<Self, Failure> {
-        let address = parse(place)?;
+    pub fn open(location: &Location) -> Result<Self, Failure> {
+        let address = parse(location)?;
         let opened = stores::open(&address).map_err(|e| Failure {
             reason: Reason::AccessDenied,
             message: format!("the credentials for {} cannot be used: {e}", address.url()),
@@ -55,9 +55,9 @@ impl Destination {
     pub fn in_store(
         store: Arc<dyn ObjectStore>,
         multipart: Arc<dyn MultipartStore>,
-        place: &Place,
+        location: &Location,
     ) -> Result<Self, Failure> {
-        Ok(Self::new(parse(place)?, (store, Some(multipart))))
+        Ok(Self::new(parse(location)?, (store, Some(multipart))))
     }
 
     fn new(address: Address, (store, multipart): stores::Opened) -> Self {
@@ -120,7 +120,8 @@ impl Destination {
     /// With this the backup is whole.
     pub async fn write_manifest(&self, manifest: &Manifest) -> Result<(), Failure> {
         let key = self.beside(self.object()?, SUFFIX)?;
-        let text = serde_json::to_vec_pretty(manifest).map_err(|e| bad_order(format!("writing a manifest: {e}")))?;
+        let text =
+            serde_json::to_vec_pretty(manifest).map_err(|e| invalid_request(format!("writing a manifest: {e}")))?;
         self.write_text(&key, text).await?;
         if let Err(failure) = self.delete(&self.marker()?).await {
             // The manifest beside it says that this backup is finished.
@@ -136,7 +137,7 @@ impl Destination {
             return Ok(());
         }
         let proof = Proof { origin: manifest.origin.clone(), verified_at: Timestamp::now() };
-        let text = serde_json::to_vec_pretty(&proof).map_err(|e| bad_order(format!("writing a proof: {e}")))?;
+        let text = serde_json::to_vec_pretty(&proof).map_err(|e| invalid_request(format!("writing a proof: {e}")))?;
         self.write_text(&self.beside(object, proof::SUFFIX)?, text).await
     }
 
@@ -155,7 +156,7 @@ impl Destination {
     /// The name of the object, if it is one and not just the beginning of several.
     pub(crate) fn object(&self) -> Result<&Path, Failure> {
         if self.address.key == self.address.directory {
-            return Err(bad_order(format!("the URL {:?} names no object", self.url)));
+            return Err(invalid_request(format!("the URL {:?} names no object", self.url)));
         }
         Ok(&self.address.key)
     }
@@ -166,7 +167,7 @@ impl Destination {
 
     pub(crate) fn beside(&self, object: &Path, suffix: &str) -> Result<Path, Failure> {
         Path::parse(format!("{object}{suffix}"))
-            .map_err(|e| bad_order(format!("naming what lies beside {object}: {e}")))
+            .map_err(|e| invalid_request(format!("naming what lies beside {object}: {e}")))
     }
 
     /// `None` also for what is no marker: then nobody knows whose it is.

@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::address::Store;
+pub use crate::decode::Decoded;
+use crate::decode::{decode, read_identities};
 use crate::destination::Destination;
 use crate::failure::of_io;
 use crate::files;
@@ -18,12 +20,10 @@ use crate::manifest::Manifest;
 use crate::report::{Failure, Reason};
 use crate::task::Find;
 use crate::trailer::Fingerprint;
-pub use crate::unseal::Unsealed;
-use crate::unseal::{read_identities, unseal};
 
 /// As much is asked for at once: so every request is short, and has all tries to itself.
 const RANGE: u64 = 16 * 1024 * 1024;
-/// Pieces that wait to be unsealed: they are as large as the client reads them, some 100 KiB at most.
+/// Pieces that wait to be decoded: they are as large as the client reads them, some 100 KiB at most.
 const WAITING: usize = 8;
 
 /// Writes the snapshot that is in an object, which is opened with what is in `identity` if it is encrypted. What was
@@ -32,31 +32,31 @@ pub async fn download<W: Write + Send + 'static>(
     from: &Destination,
     identity: Option<&str>,
     mut into: W,
-) -> Result<(Unsealed, W), Failure> {
+) -> Result<(Decoded, W), Failure> {
     let identities = read_identities(identity.unwrap_or_default())?;
     let (object, url) = (from.object()?, from.url().to_owned());
-    let (reading, unsealing) = match from.address.store {
+    let (reading, decoding) = match from.address.store {
         Store::Files => {
             let path = files::on_disk(object);
-            let unsealing = spawn_blocking(move || {
+            let decoding = spawn_blocking(move || {
                 let file = File::open(path).map_err(|e| of_io(&format!("reading {url}"), &e))?;
-                unseal(&url, file, &identities, &mut into).map(|unsealed| (unsealed, into))
+                decode(&url, file, &identities, &mut into).map(|decoded| (decoded, into))
             });
-            (Ok(()), unsealing)
+            (Ok(()), decoding)
         }
         _ => {
             let (pieces, waiting) = mpsc::channel(WAITING);
-            let unsealing = spawn_blocking(move || {
+            let decoding = spawn_blocking(move || {
                 let pieces = Pieces { waiting, current: Bytes::new() };
-                unseal(&url, pieces, &identities, &mut into).map(|unsealed| (unsealed, into))
+                decode(&url, pieces, &identities, &mut into).map(|decoded| (decoded, into))
             });
-            (read_all(from, object, pieces).await, unsealing)
+            (read_all(from, object, pieces).await, decoding)
         }
     };
     let broken = |e| Failure { reason: Reason::StoreFailed, message: format!("reading {}: {e}", from.url()) };
-    let unsealed = unsealing.await.map_err(broken)?;
+    let decoded = decoding.await.map_err(broken)?;
     // If reading failed, what the other side says is only what became of that.
-    reading.and(unsealed)
+    reading.and(decoded)
 }
 
 /// Gives all of an object to who is at the other end, or as much as is wanted there.
@@ -122,7 +122,7 @@ impl Read for Pieces {
     }
 }
 
-impl Unsealed {
+impl Decoded {
     /// Whether it is what it should be.
     pub fn check(&self, manifest: Option<&Manifest>, find: &Find) -> Result<(), Failure> {
         if let Some(manifest) = manifest {

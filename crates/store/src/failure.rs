@@ -56,7 +56,7 @@ fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
         (object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }, _) => {
             Reason::AccessDenied
         }
-        _ if whole.contains("Received redirect without LOCATION") => Reason::BadOrder,
+        _ if whole.contains("Received redirect without LOCATION") => Reason::InvalidRequest,
         // What the client says of files.
         _ if whole.contains("Wanted range starting at 0, but object was only 0 bytes long") => Reason::HashMismatch,
         _ => Reason::StoreFailed,
@@ -64,7 +64,7 @@ fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
     let words = match reason {
         Reason::NoSuchObject => "there is no such object".into(),
         Reason::HashMismatch => EMPTY.into(),
-        Reason::BadOrder => format!("{bucket} is in another region than the one that was asked"),
+        Reason::InvalidRequest => format!("{bucket} is in another region than the one that was asked"),
         Reason::StoreUnreachable => format!("the store does not answer: {}", clipped(&innermost(error))),
         _ => clipped(&whole),
     };
@@ -116,7 +116,7 @@ impl Answer {
             (_, "NoSuchBucket" | "ContainerNotFound" | "InvalidBucketName") => Reason::NoSuchBucket,
             (_, "NoSuchKey" | "BlobNotFound") => Reason::NoSuchObject,
             (_, "PermanentRedirect" | "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => {
-                Reason::BadOrder
+                Reason::InvalidRequest
             }
             (_, "AccessDenied" | "SignatureDoesNotMatch" | "InvalidAccessKeyId" | "RequestTimeTooSkewed")
             | (_, "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" | "InvalidSecurity" | "AccountProblem")
@@ -146,7 +146,7 @@ impl Answer {
             Reason::HashMismatch => EMPTY.into(),
             Reason::AccessDenied => format!("access denied ({said})"),
             Reason::NoSpace => format!("{bucket} is full ({said})"),
-            Reason::BadOrder => format!("{bucket} is in another region than the one that was asked ({said})"),
+            Reason::InvalidRequest => format!("{bucket} is in another region than the one that was asked ({said})"),
             _ => format!("the store failed with status {} ({said})", self.status),
         }
     }
@@ -157,7 +157,9 @@ fn reason_of_io(error: &io::Error) -> Option<Reason> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Reason::NoSpace,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Reason::AccessDenied,
         io::ErrorKind::NotFound => Reason::NoSuchObject,
-        io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::InvalidFilename => Reason::BadOrder,
+        io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::InvalidFilename => {
+            Reason::InvalidRequest
+        }
         // Network errors, too, end in one of these.
         _ => return None,
     })
@@ -245,7 +247,7 @@ mod tests {
             ("403 Forbidden", "SignatureDoesNotMatch", Reason::AccessDenied),
             ("403 Forbidden", "SomethingNew", Reason::AccessDenied),
             ("400 Bad Request", "ExpiredToken", Reason::AccessDenied),
-            ("400 Bad Request", "AuthorizationHeaderMalformed", Reason::BadOrder),
+            ("400 Bad Request", "AuthorizationHeaderMalformed", Reason::InvalidRequest),
             ("507 Insufficient Storage", "InsufficientStorage", Reason::NoSpace),
             ("403 Forbidden", "QuotaExceeded", Reason::NoSpace),
             ("500 Internal Server Error", "InternalError", Reason::StoreFailed),
@@ -310,7 +312,7 @@ mod tests {
         assert_eq!(reason(io::ErrorKind::QuotaExceeded), Reason::NoSpace);
         assert_eq!(reason(io::ErrorKind::PermissionDenied), Reason::AccessDenied);
         assert_eq!(reason(io::ErrorKind::ReadOnlyFilesystem), Reason::AccessDenied);
-        assert_eq!(reason(io::ErrorKind::NotADirectory), Reason::BadOrder);
+        assert_eq!(reason(io::ErrorKind::NotADirectory), Reason::InvalidRequest);
         assert_eq!(of_io("writing /x", &io::Error::from(io::ErrorKind::StorageFull)).reason, Reason::NoSpace);
     }
 

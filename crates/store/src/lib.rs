@@ -10,9 +10,13 @@ pub mod task;
 #[cfg(feature = "transfer")]
 mod address;
 #[cfg(feature = "transfer")]
+mod decode;
+#[cfg(feature = "transfer")]
 pub mod destination;
 #[cfg(feature = "transfer")]
 pub mod download;
+#[cfg(feature = "transfer")]
+mod encode;
 #[cfg(feature = "transfer")]
 mod failure;
 #[cfg(feature = "transfer")]
@@ -28,13 +32,9 @@ mod proof;
 #[cfg(feature = "transfer")]
 pub mod prune;
 #[cfg(feature = "transfer")]
-mod seal;
-#[cfg(feature = "transfer")]
 mod stores;
 #[cfg(feature = "transfer")]
 pub mod trailer;
-#[cfg(feature = "transfer")]
-mod unseal;
 #[cfg(feature = "transfer")]
 pub mod upload;
 

@@ -84,9 +84,9 @@ async fn find_backups(
     let (mut backups, mut orphans) = (Vec::new(), Vec::new());
     while let Some((object, found)) = reads.next().await {
         match found {
-            Ok(Found::Backup(stored)) => backups.push(Backup { object, stored }),
-            Ok(Found::Orphan) => orphans.push(object),
-            Ok(Found::Foreign) => {}
+            Ok(ObjectKind::Backup(stored)) => backups.push(Backup { object, stored }),
+            Ok(ObjectKind::Orphan) => orphans.push(object),
+            Ok(ObjectKind::Foreign) => {}
             Err(failure) => problems.push(failure.message),
         }
     }
@@ -96,24 +96,29 @@ async fn find_backups(
 }
 
 /// What a manifest turns out to belong to.
-enum Found {
+enum ObjectKind {
     Backup(Stored),
     /// Its object is not there.
     Orphan,
     Foreign,
 }
 
-async fn look_at(below: &Destination, object: &Path, schedule: &str, names: &HashSet<Path>) -> Result<Found, Failure> {
+async fn look_at(
+    below: &Destination,
+    object: &Path,
+    schedule: &str,
+    names: &HashSet<Path>,
+) -> Result<ObjectKind, Failure> {
     let manifest = below.read_manifest_of(object).await?;
     let Some(manifest) = manifest.filter(|it| it.origin.schedule.as_deref() == Some(schedule)) else {
-        return Ok(Found::Foreign);
+        return Ok(ObjectKind::Foreign);
     };
     // Names that appear while a list is made may be in it or not, so one that is not there is asked for.
     if !names.contains(object) && below.size_of(object).await?.is_none() {
-        return Ok(Found::Orphan);
+        return Ok(ObjectKind::Orphan);
     }
     let proof = proof_of(below, object, &manifest, names).await?;
-    Ok(Found::Backup(Stored { taken_at: manifest.taken_at, proof }))
+    Ok(ObjectKind::Backup(Stored { taken_at: manifest.taken_at, proof }))
 }
 
 async fn proof_of(

@@ -28,7 +28,7 @@ pub struct Done {
     pub pruned: Option<Pruned>,
     /// For a backup without a manifest: what the file itself says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<Found>,
+    pub found: Option<SnapshotFile>,
     /// What could not be compared when a backup was verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -36,7 +36,7 @@ pub struct Done {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Found {
+pub struct SnapshotFile {
     pub snapshot_size: u64,
     pub snapshot_sha256: String,
 }
@@ -64,8 +64,9 @@ pub struct Failure {
 /// The kinds of failure, as the status shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
-    /// The order makes no sense, for example a URL that is none.
-    BadOrder,
+    /// The request makes no sense, for example a URL that is none.
+    #[serde(alias = "BadOrder")]
+    InvalidRequest,
     /// No member could be asked.
     EtcdUnreachable,
     /// The stream from etcd broke off, or its hash was wrong.
@@ -84,7 +85,8 @@ pub enum Reason {
     HashMismatch,
     WrongVersion,
     /// What was restored is not what the manifest says.
-    NotTheSame,
+    #[serde(alias = "NotTheSame")]
+    ContentMismatch,
     /// The pod was told to end before it was done.
     Stopped,
 }

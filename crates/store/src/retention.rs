@@ -83,7 +83,7 @@ fn time_zone(name: &str) -> Result<TimeZone, Failure> {
         return Ok(TimeZone::UTC);
     }
     TimeZone::get(name).map_err(|e| Failure {
-        reason: Reason::BadOrder,
+        reason: Reason::InvalidRequest,
         message: format!("nothing is deleted, because {name:?} is no time zone: {e}"),
     })
 }

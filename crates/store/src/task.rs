@@ -27,7 +27,7 @@ pub enum Task {
 /// Where an object is: `s3://`, `gs://` or `az://`, or `file://` for a volume that is mounted in the pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct Location {
     pub url: String,
     /// The address of the server, if it is not the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    pub to: Place,
+    pub to: Location,
     /// The members that may be asked: client URLs.
     pub endpoints: Vec<String>,
     #[serde(default)]
@@ -59,13 +59,13 @@ pub struct Backup {
     pub retention: Option<Retention>,
     /// The folder that has all backups of the schedule in it, if it is not the one that this backup goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub all_below: Option<Place>,
+    pub all_below: Option<Location>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Find {
-    pub from: Place,
+    pub from: Location,
     /// The SHA-256 that the snapshot must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
@@ -94,7 +94,7 @@ pub struct Verify {
 #[serde(rename_all = "camelCase")]
 pub struct Prune {
     /// Where the backups are: an object's URL, or the beginning of several.
-    pub below: Place,
+    pub below: Location,
     /// Whose backups: those of this schedule, as their manifests name it.
     pub schedule: String,
     /// Nothing of these is kept if there are no rules.

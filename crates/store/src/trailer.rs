@@ -61,7 +61,7 @@ impl TrailerCheck {
         let matches = of_database.as_slice() == last;
         self.before.update(last);
         let whole = self.before.finish();
-        let verdict = match whole.size {
+        let outcome = match whole.size {
             0 => Err("it is empty".into()),
             size if size % SECTOR != TRAILER as u64 => Err(format!(
                 "with {size} bytes it is not whole, or no snapshot that etcd made: a database and {TRAILER} bytes of \
@@ -70,7 +70,7 @@ impl TrailerCheck {
             _ if !matches => Err("the hash at its end is not the hash of what is before it".into()),
             _ => Ok(()),
         };
-        (whole, verdict)
+        (whole, outcome)
     }
 }
 
@@ -100,20 +100,20 @@ mod tests {
         let snapshot = snapshot_of(&[7; 1024]);
         for size in [1, 2, 31, 32, 33, 64, 100, 1024, 1055, 1056] {
             let pieces: Vec<_> = snapshot.chunks(size).collect();
-            let (fingerprint, verdict) = check(&pieces);
+            let (fingerprint, outcome) = check(&pieces);
             assert_eq!(fingerprint, Fingerprint { size: 1056, sha256: sha256(&snapshot) }, "in pieces of {size}");
-            assert_eq!(verdict, Ok(()), "in pieces of {size}");
+            assert_eq!(outcome, Ok(()), "in pieces of {size}");
         }
     }
 
     #[test]
     fn what_is_no_snapshot_is_told_why() {
         let snapshot = snapshot_of(&[7; 1024]);
-        let verdict = |bytes: &[u8]| check(&[bytes]).1.unwrap_err();
-        assert!(verdict(b"").contains("empty"));
-        assert!(verdict(&snapshot[..1024]).contains("1024 bytes"), "a bare database");
-        assert!(verdict(&snapshot[..544]).contains("hash at its end"), "cut where it does not show by size");
-        assert!(verdict(&snapshot[..31]).contains("31 bytes"));
+        let outcome = |bytes: &[u8]| check(&[bytes]).1.unwrap_err();
+        assert!(outcome(b"").contains("empty"));
+        assert!(outcome(&snapshot[..1024]).contains("1024 bytes"), "a bare database");
+        assert!(outcome(&snapshot[..544]).contains("hash at its end"), "cut where it does not show by size");
+        assert!(outcome(&snapshot[..31]).contains("31 bytes"));
     }
 
     proptest! {

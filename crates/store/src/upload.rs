@@ -8,8 +8,10 @@ use object_store::multipart::PartId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::address::{Store, bad_order};
+use crate::address::{Store, invalid_request};
 use crate::destination::Destination;
+use crate::encode::{Codecs, encode};
+pub use crate::encode::{Encoded, Encoding};
 use crate::failure::of_io;
 use crate::files;
 use crate::manifest::Origin;
@@ -17,10 +19,8 @@ use crate::marker::Marker;
 use crate::multipart::{Multipart, remove_named};
 use crate::parts::PartWriter;
 use crate::report::{Failure, Reason};
-pub use crate::seal::{Sealed, Sealing};
-use crate::seal::{Seals, seal};
 
-/// Pieces that wait to be sealed. etcd sends 32 KiB at a time.
+/// Pieces that wait to be encoded. etcd sends 32 KiB at a time.
 const WAITING: usize = 8;
 
 /// An upload under way. Dropping it stops it, but only `abort` also removes what is in the store already.
@@ -30,10 +30,10 @@ pub struct Upload {
     work: Option<Work>,
 }
 
-/// The caller gives pieces to a thread that seals them, which gives parts to a task that sends them.
+/// The caller gives pieces to a thread that encodes them, which gives parts to a task that sends them.
 struct Work {
     pieces: mpsc::Sender<Bytes>,
-    sealing: JoinHandle<io::Result<(Sealed, Result<(), String>)>>,
+    encoding: JoinHandle<io::Result<(Encoded, Result<(), String>)>>,
     sending: JoinHandle<(Multipart, Result<Vec<PartId>, Failure>)>,
     /// Dropped, it says the same as used.
     stop_sending: oneshot::Sender<()>,
@@ -42,15 +42,15 @@ struct Work {
 impl Upload {
     /// What an earlier attempt left behind goes. Whether the place may be written at all is to be asked before:
     /// [`Destination::what_is_there`].
-    pub async fn begin(to: &Destination, origin: &Origin, sealing: &Sealing) -> Result<Self, Failure> {
-        let seals = sealing.understand()?;
+    pub async fn begin(to: &Destination, origin: &Origin, encoding: &Encoding) -> Result<Self, Failure> {
+        let codecs = encoding.understand()?;
         note_what_is_left(to, remove_leftovers(to, origin).await);
         let multipart = Multipart::begin(to).await?;
         if let Err(failure) = write_marker(to, origin, multipart.id()).await {
             remove(to, multipart).await;
             return Err(failure);
         }
-        Ok(Self { to: to.clone(), work: Some(Work::start(seals, multipart)) })
+        Ok(Self { to: to.clone(), work: Some(Work::start(codecs, multipart)) })
     }
 
     /// Waits while the store is slower than who writes. If it fails, nothing is left in the store.
@@ -59,36 +59,36 @@ impl Upload {
         if work.pieces.send(piece).await.is_ok() {
             return Ok(());
         }
-        // Nobody takes pieces any more: the sealing has ended before its time, because the sending has.
+        // Nobody takes pieces any more: the encoding has ended before its time, because the sending has.
         let Some(work) = self.work.take() else { return Err(self.ended()) };
         drop((work.pieces, work.stop_sending));
-        let sealed = work.sealing.await;
+        let encoded = work.encoding.await;
         let Ok((multipart, sent)) = work.sending.await else { return Err(self.ended()) };
         remove(&self.to, multipart).await;
-        Err(match (sent, sealed) {
+        Err(match (sent, encoded) {
             (Err(failure), _) => failure,
-            (_, Ok(Err(e))) => of_io(&format!("sealing {}", self.to.url()), &e),
+            (_, Ok(Err(e))) => of_io(&format!("encoding {}", self.to.url()), &e),
             _ => self.ended(),
         })
     }
 
     /// The object appears with this, if the snapshot is good.
-    pub async fn finish(mut self) -> Result<Sealed, Failure> {
+    pub async fn finish(mut self) -> Result<Encoded, Failure> {
         let Some(work) = self.work.take() else { return Err(self.ended()) };
         drop(work.pieces);
-        let sealed = work.sealing.await;
+        let encoded = work.encoding.await;
         let Ok((mut multipart, sent)) = work.sending.await else { return Err(self.ended()) };
-        let good = match (sent, sealed) {
+        let good = match (sent, encoded) {
             (Err(failure), _) => Err(failure),
-            (Ok(parts), Ok(Ok((sealed, Ok(()))))) => Ok((sealed, parts)),
+            (Ok(parts), Ok(Ok((encoded, Ok(()))))) => Ok((encoded, parts)),
             (_, Ok(Ok((_, Err(why))))) => Err(Failure {
                 reason: Reason::BadStream,
                 message: format!("the snapshot that etcd sent is bad: {why}"),
             }),
-            (_, Ok(Err(e))) => Err(of_io(&format!("sealing {}", self.to.url()), &e)),
+            (_, Ok(Err(e))) => Err(of_io(&format!("encoding {}", self.to.url()), &e)),
             (_, Err(_)) => Err(self.ended()),
         };
-        let (sealed, parts) = match good {
+        let (encoded, parts) = match good {
             Ok(good) => good,
             Err(failure) => {
                 remove(&self.to, multipart).await;
@@ -100,7 +100,7 @@ impl Upload {
             note_what_is_left(&self.to, multipart.abort().await);
             return Err(failure);
         }
-        Ok(sealed)
+        Ok(encoded)
     }
 
     /// Leaves nothing in the store.
@@ -108,7 +108,7 @@ impl Upload {
         let Some(work) = self.work.take() else { return };
         drop((work.pieces, work.stop_sending));
         // It ends with an error, because nobody takes its parts any more.
-        let _ = work.sealing.await;
+        let _ = work.encoding.await;
         if let Ok((multipart, _)) = work.sending.await {
             remove(&self.to, multipart).await;
         }
@@ -120,7 +120,7 @@ impl Upload {
 }
 
 impl Work {
-    fn start(seals: Seals, mut multipart: Multipart) -> Self {
+    fn start(codecs: Codecs, mut multipart: Multipart) -> Self {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (to_parts, parts) = mpsc::channel(1);
         let (stop_sending, stop) = oneshot::channel();
@@ -128,9 +128,9 @@ impl Work {
             let sent = multipart.send_all(parts, stop).await;
             (multipart, sent)
         });
-        let writer = PartWriter::new(to_parts, seals.changes_anything());
-        let sealing = tokio::task::spawn_blocking(move || seal(waiting, &seals, writer));
-        Self { pieces, sealing, sending, stop_sending }
+        let writer = PartWriter::new(to_parts, codecs.changes_anything());
+        let encoding = tokio::task::spawn_blocking(move || encode(waiting, &codecs, writer));
+        Self { pieces, encoding, sending, stop_sending }
     }
 }
 
@@ -151,7 +151,8 @@ async fn remove_leftovers(to: &Destination, origin: &Origin) -> Result<(), Failu
 async fn write_marker(to: &Destination, origin: &Origin, upload: Option<&str>) -> Result<(), Failure> {
     let key = to.marker()?;
     let marker = Marker { origin: origin.clone(), begun_at: Timestamp::now(), upload: upload.map(Into::into) };
-    let text = serde_json::to_vec(&marker).map_err(|e| bad_order(format!("writing {}: {e}", to.name_of(&key))))?;
+    let text =
+        serde_json::to_vec(&marker).map_err(|e| invalid_request(format!("writing {}: {e}", to.name_of(&key))))?;
     to.write_text(&key, text).await
 }
 

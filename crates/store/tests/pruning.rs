@@ -8,7 +8,7 @@ use etcd_operator_store::prune::prune;
 use etcd_operator_store::report::{Pruned, Reason};
 use etcd_operator_store::task::Retention;
 use etcd_operator_store::trailer::Fingerprint;
-use etcd_operator_store::upload::{Sealed, Sealing, Upload};
+use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use jiff::{SignedDuration, Timestamp};
 use support::{Memory, manifest, origin, snapshot};
 
@@ -29,8 +29,8 @@ async fn put(store: &Memory, key: &str, hours_ago: i64, origin: Origin) {
 
 async fn put_with(store: &Memory, key: &str, hours_ago: i64, origin: Origin, to_verify: bool) -> Manifest {
     let fingerprint = Fingerprint { size: 1, sha256: "00".into() };
-    let sealed = Sealed { snapshot: fingerprint.clone(), object: fingerprint, compression: None, encryption: None };
-    let manifest = manifest(origin, sealed, now() - SignedDuration::from_hours(hours_ago));
+    let encoded = Encoded { snapshot: fingerprint.clone(), object: fingerprint, compression: None, encryption: None };
+    let manifest = manifest(origin, encoded, now() - SignedDuration::from_hours(hours_ago));
     let manifest = Manifest { to_verify, ..manifest };
     store.write(key, "x").await;
     store.write(&format!("{key}.manifest.json"), serde_json::to_vec(&manifest).unwrap()).await;
@@ -82,7 +82,7 @@ async fn without_retention_everything_of_the_schedule_goes() {
     put(&store, "prod/theirs", 1, Origin { schedule: None, ..origin("theirs") }).await;
     // One is still being written.
     let to = store.destination("s3://backups/prod/c");
-    let _upload = Upload::begin(&to, &origin("c"), &Sealing::default()).await.unwrap();
+    let _upload = Upload::begin(&to, &origin("c"), &Encoding::default()).await.unwrap();
     let pruned = run(&store, None).await;
     assert_eq!(pruned, Pruned { deleted: 2, ..Pruned::default() });
     assert_eq!(store.names().await, ["prod/theirs", "prod/theirs.manifest.json"]);
@@ -143,7 +143,7 @@ async fn what_a_killed_pod_left_behind_goes_after_a_day() {
     put(&store, "prod/a", 1, origin("a")).await;
     for (key, name, killed_before_completion) in [("killed-early", "early", true), ("killed-late", "late", false)] {
         let to = store.destination(&format!("s3://backups/prod/{key}"));
-        let mut upload = Upload::begin(&to, &origin(name), &Sealing::default()).await.unwrap();
+        let mut upload = Upload::begin(&to, &origin(name), &Encoding::default()).await.unwrap();
         upload.write(snapshot(4096).into()).await.unwrap();
         if killed_before_completion {
             drop(upload);
@@ -167,8 +167,8 @@ async fn what_a_killed_pod_left_behind_goes_after_a_day() {
 async fn a_marker_beside_a_whole_backup_goes_alone() {
     let store = Memory::default();
     let to = store.destination("s3://backups/prod/a");
-    Upload::begin(&to, &origin("a"), &Sealing::default()).await.unwrap().abort().await;
-    let _upload = Upload::begin(&to, &origin("a"), &Sealing::default()).await.unwrap();
+    Upload::begin(&to, &origin("a"), &Encoding::default()).await.unwrap().abort().await;
+    let _upload = Upload::begin(&to, &origin("a"), &Encoding::default()).await.unwrap();
     put(&store, "prod/a", 1, origin("a")).await;
     let later = Timestamp::now() + SignedDuration::from_hours(25);
     prune(&to, SCHEDULE, Some(&keep_last(1)), later).await.unwrap();
@@ -182,7 +182,7 @@ async fn rules_that_make_no_sense_delete_nothing() {
     put(&store, "prod/b", 2, origin("b")).await;
     let rules = Retention { time_zone: "Mars/Olympus".into(), ..keep_last(1) };
     let failure = prune(&store.destination("s3://backups/prod/"), SCHEDULE, Some(&rules), now()).await.unwrap_err();
-    assert_eq!(failure.reason, Reason::BadOrder);
+    assert_eq!(failure.reason, Reason::InvalidRequest);
     assert_eq!(store.names().await.len(), 4);
 }
 

@@ -10,18 +10,18 @@ use etcd_operator_store::destination::{Destination, There};
 use etcd_operator_store::download::download;
 use etcd_operator_store::manifest::Origin;
 use etcd_operator_store::report::Reason;
-use etcd_operator_store::task::{Find, Place};
-use etcd_operator_store::upload::{Sealing, Upload};
+use etcd_operator_store::task::{Find, Location};
+use etcd_operator_store::upload::{Encoding, Upload};
 use jiff::Timestamp;
 use proptest::prelude::*;
-use support::{Memory, manifest, new_keys, origin, sealings, snapshot, upload};
+use support::{Memory, encodings, manifest, new_keys, origin, snapshot, upload};
 
 const URL: &str = "s3://backups/prod/1.db";
 const KEY: &str = "prod/1.db";
 const MIB: usize = 1024 * 1024;
 
-fn place(url: &str) -> Place {
-    Place { url: url.into(), ..Place::default() }
+fn location(url: &str) -> Location {
+    Location { url: url.into(), ..Location::default() }
 }
 
 async fn read(from: &Destination, identity: Option<&str>) -> Result<Vec<u8>, Reason> {
@@ -31,23 +31,23 @@ async fn read(from: &Destination, identity: Option<&str>) -> Result<Vec<u8>, Rea
 #[tokio::test]
 async fn bytes_come_back_whatever_is_done_to_them_on_the_way() {
     let (identity, recipient) = new_keys();
-    for sealing in sealings(&recipient) {
+    for encoding in encodings(&recipient) {
         // Smaller than a part, and several of them.
-        let sizes = if sealing.compress { [4096, 2 * MIB] } else { [4096, 9 * MIB] };
+        let sizes = if encoding.compress { [4096, 2 * MIB] } else { [4096, 9 * MIB] };
         for size in sizes {
             let (store, snapshot) = (Memory::default(), snapshot(size));
             let to = store.destination(URL);
-            let sealed = upload(&to, &snapshot, &sealing).await;
-            assert_eq!(sealed.compression.as_deref(), sealing.compress.then_some("zstd"));
-            assert_eq!(sealed.encryption.is_some(), !sealing.recipients.is_empty());
-            assert_eq!(sealed.object.size, store.read(KEY).await.len() as u64);
+            let encoded = upload(&to, &snapshot, &encoding).await;
+            assert_eq!(encoded.compression.as_deref(), encoding.compress.then_some("zstd"));
+            assert_eq!(encoded.encryption.is_some(), !encoding.recipients.is_empty());
+            assert_eq!(encoded.object.size, store.read(KEY).await.len() as u64);
 
-            let (unsealed, bytes) = download(&to, Some(&identity), Vec::new()).await.unwrap();
-            assert!(bytes == snapshot, "{sealing:?}, {size} bytes");
-            assert_eq!((&unsealed.snapshot, &unsealed.object), (&sealed.snapshot, &sealed.object));
-            let find = Find { from: place(URL), sha256: Some(sealed.snapshot.sha256.clone()) };
-            let manifest = manifest(origin("one"), sealed, Timestamp::now());
-            unsealed.check(Some(&manifest), &find).unwrap();
+            let (decoded, bytes) = download(&to, Some(&identity), Vec::new()).await.unwrap();
+            assert!(bytes == snapshot, "{encoding:?}, {size} bytes");
+            assert_eq!((&decoded.snapshot, &decoded.object), (&encoded.snapshot, &encoded.object));
+            let find = Find { from: location(URL), sha256: Some(encoded.snapshot.sha256.clone()) };
+            let manifest = manifest(origin("one"), encoded, Timestamp::now());
+            decoded.check(Some(&manifest), &find).unwrap();
         }
     }
 }
@@ -57,12 +57,12 @@ async fn files_are_a_store_like_any_other() {
     let directory = tempfile::tempdir().unwrap();
     let (identity, recipient) = new_keys();
     let snapshot = snapshot(MIB);
-    for (number, sealing) in sealings(&recipient).iter().enumerate() {
+    for (number, encoding) in encodings(&recipient).iter().enumerate() {
         let url = format!("file://{}/prod/{number}%20of%204.db", directory.path().display());
-        let to = Destination::open(&place(&url)).unwrap();
+        let to = Destination::open(&location(&url)).unwrap();
         assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
-        let sealed = upload(&to, &snapshot, sealing).await;
-        let manifest = manifest(origin("one"), sealed, Timestamp::now());
+        let encoded = upload(&to, &snapshot, encoding).await;
+        let manifest = manifest(origin("one"), encoded, Timestamp::now());
         to.write_manifest(&manifest).await.unwrap();
 
         assert!(read(&to, Some(&identity)).await.unwrap() == snapshot);
@@ -77,14 +77,14 @@ async fn a_stream_that_breaks_off_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (_, recipient) = new_keys();
     let whole = snapshot(9 * MIB);
-    for (number, sealing) in sealings(&recipient).into_iter().enumerate() {
+    for (number, encoding) in encodings(&recipient).into_iter().enumerate() {
         // The long ones only once: they take their time.
         let lengths: &[usize] = &[0, 31, 4096, 4096 + 32, 8 * MIB, whole.len() - 1];
         for &length in &lengths[..if number == 0 { 6 } else { 4 }] {
             let store = Memory::default();
             let file = format!("file://{}/1.db", directory.path().display());
-            for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
-                let mut upload = Upload::begin(&to, &origin("one"), &sealing).await.unwrap();
+            for to in [store.destination(URL), Destination::open(&location(&file)).unwrap()] {
+                let mut upload = Upload::begin(&to, &origin("one"), &encoding).await.unwrap();
                 for piece in whole[..length].chunks(MIB) {
                     upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
                 }
@@ -101,8 +101,8 @@ async fn an_upload_that_is_aborted_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Memory::default();
     let file = format!("file://{}/1.db", directory.path().display());
-    for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
-        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+    for to in [store.destination(URL), Destination::open(&location(&file)).unwrap()] {
+        let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
         for piece in snapshot(9 * MIB).chunks(MIB) {
             upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
         }
@@ -118,7 +118,7 @@ async fn a_store_that_is_full_ends_the_upload_and_nothing_is_left() {
         let store = Memory::default();
         store.fail_at_part(part);
         let to = store.destination(URL);
-        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
         let mut ended = Ok(());
         for piece in snapshot(40 * MIB).chunks(MIB) {
             ended = upload.write(Bytes::copy_from_slice(piece)).await;
@@ -132,7 +132,7 @@ async fn a_store_that_is_full_ends_the_upload_and_nothing_is_left() {
         assert_eq!((store.names().await, store.open_uploads()), (vec![], 0));
         upload.abort().await;
 
-        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+        let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
         upload.write(snapshot(4096).into()).await.unwrap();
         let last = upload.finish().await;
         assert_eq!(last.is_err(), part == 0, "it is noticed at the end, too");
@@ -147,17 +147,17 @@ async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt
     let snapshot = snapshot(9 * MIB);
     // A file that is being written, as a pod leaves it that cannot remove it any more.
     std::fs::write(directory.path().join("1.db#1"), "half of it").unwrap();
-    for to in [store.destination(URL), Destination::open(&place(&file)).unwrap()] {
-        let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+    for to in [store.destination(URL), Destination::open(&location(&file)).unwrap()] {
+        let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
         upload.write(Bytes::copy_from_slice(&snapshot[..8 * MIB + 5])).await.unwrap();
         drop(upload);
         assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
         let There::Foreign(why) = to.what_is_there(&origin("two")).await.unwrap() else { panic!("it is taken") };
         assert!(why.contains("team/one") && why.contains("1.db.unfinished"), "{why}");
 
-        let sealed = support::upload(&to, &snapshot, &Sealing::default()).await;
+        let encoded = support::upload(&to, &snapshot, &Encoding::default()).await;
         assert!(read(&to, None).await.unwrap() == snapshot);
-        to.write_manifest(&manifest(origin("one"), sealed, Timestamp::now())).await.unwrap();
+        to.write_manifest(&manifest(origin("one"), encoded, Timestamp::now())).await.unwrap();
     }
     assert_eq!(store.open_uploads(), 0);
     assert_eq!(store.names().await, [KEY.to_owned(), format!("{KEY}.manifest.json")]);
@@ -170,7 +170,7 @@ async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt
 async fn an_object_without_a_manifest_is_ours_only_with_our_marker() {
     let store = Memory::default();
     let to = store.destination(URL);
-    upload(&to, &snapshot(4096), &Sealing::default()).await;
+    upload(&to, &snapshot(4096), &Encoding::default()).await;
     assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing, "killed before the manifest");
     assert!(matches!(to.what_is_there(&origin("two")).await.unwrap(), There::Foreign(_)));
     // The same name, but not the same EtcdBackup.
@@ -185,7 +185,7 @@ async fn an_object_that_appeared_although_nobody_heard_of_it_is_still_ours() {
     let store = Memory::default();
     let to = store.destination(URL);
     store.lose_the_answer_to_complete();
-    let mut upload = Upload::begin(&to, &origin("one"), &Sealing::default()).await.unwrap();
+    let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
     upload.write(snapshot(4096).into()).await.unwrap();
     upload.finish().await.unwrap_err();
     assert_eq!(store.names().await, [KEY.to_owned(), format!("{KEY}.unfinished")]);
@@ -197,8 +197,8 @@ async fn a_backup_is_whole_with_a_manifest_of_its_own_and_an_object_of_its_size(
     let store = Memory::default();
     let to = store.destination(URL);
     assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
-    let sealed = upload(&to, &snapshot(4096), &Sealing::default()).await;
-    let manifest = manifest(origin("one"), sealed, Timestamp::now());
+    let encoded = upload(&to, &snapshot(4096), &Encoding::default()).await;
+    let manifest = manifest(origin("one"), encoded, Timestamp::now());
     to.write_manifest(&manifest).await.unwrap();
     assert_eq!(to.read_manifest().await.unwrap().as_ref(), Some(&manifest));
     assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Whole(Box::new(manifest)));
@@ -220,7 +220,7 @@ async fn only_the_right_key_opens_an_encrypted_backup() {
     let to = store.destination(URL);
     let snapshot = snapshot(4096);
     for compress in [false, true] {
-        upload(&to, &snapshot, &Sealing { compress, recipients: vec![recipient.clone()] }).await;
+        upload(&to, &snapshot, &Encoding { compress, recipients: vec![recipient.clone()] }).await;
         assert_eq!(read(&to, None).await, Err(Reason::WrongKey));
         assert_eq!(read(&to, Some(&wrong)).await, Err(Reason::WrongKey));
         assert_eq!(read(&to, Some("no key")).await, Err(Reason::WrongKey));
@@ -228,13 +228,13 @@ async fn only_the_right_key_opens_an_encrypted_backup() {
         assert!(read(&to, Some(&whole_file)).await.unwrap() == snapshot);
     }
     // Each of several recipients can open it.
-    upload(&to, &snapshot, &Sealing { compress: true, recipients: vec![recipient, other_recipient] }).await;
+    upload(&to, &snapshot, &Encoding { compress: true, recipients: vec![recipient, other_recipient] }).await;
     for identity in [&right, &wrong] {
         assert!(read(&to, Some(identity)).await.unwrap() == snapshot);
     }
-    let no_key = Sealing { compress: false, recipients: vec!["age1nonsense".into()] };
+    let no_key = Encoding { compress: false, recipients: vec!["age1nonsense".into()] };
     let failure = Upload::begin(&to, &origin("one"), &no_key).await.err().unwrap();
-    assert_eq!(failure.reason, Reason::BadOrder);
+    assert_eq!(failure.reason, Reason::InvalidRequest);
 }
 
 #[tokio::test]
@@ -247,11 +247,11 @@ async fn what_is_not_there_or_no_object_is_told_in_words() {
     );
     for url in ["s3://backups/prod/", "s3://backups"] {
         let failure = download(&store.destination(url), None, io::sink()).await.err().unwrap();
-        assert_eq!(failure.reason, Reason::BadOrder, "{failure:?}");
+        assert_eq!(failure.reason, Reason::InvalidRequest, "{failure:?}");
     }
     let directory = tempfile::tempdir().unwrap();
     let file = format!("file://{}/1.db", directory.path().display());
-    let failure = download(&Destination::open(&place(&file)).unwrap(), None, io::sink()).await.err().unwrap();
+    let failure = download(&Destination::open(&location(&file)).unwrap(), None, io::sink()).await.err().unwrap();
     assert_eq!(failure.reason, Reason::NoSuchObject);
 }
 
@@ -259,13 +259,13 @@ async fn what_is_not_there_or_no_object_is_told_in_words() {
 async fn another_backup_than_the_one_that_is_wanted_is_refused() {
     let store = Memory::default();
     let to = store.destination(URL);
-    let sealed = upload(&to, &snapshot(4096), &Sealing::default()).await;
-    let good = manifest(origin("one"), sealed, Timestamp::now());
-    let (unsealed, _) = download(&to, None, io::sink()).await.unwrap();
-    let find = |sha256: Option<&str>| Find { from: place(URL), sha256: sha256.map(Into::into) };
-    unsealed.check(None, &find(None)).unwrap();
-    unsealed.check(None, &find(Some(&good.snapshot_sha256.to_uppercase()))).unwrap();
-    assert_eq!(unsealed.check(None, &find(Some("00"))).unwrap_err().reason, Reason::HashMismatch);
+    let encoded = upload(&to, &snapshot(4096), &Encoding::default()).await;
+    let good = manifest(origin("one"), encoded, Timestamp::now());
+    let (decoded, _) = download(&to, None, io::sink()).await.unwrap();
+    let find = |sha256: Option<&str>| Find { from: location(URL), sha256: sha256.map(Into::into) };
+    decoded.check(None, &find(None)).unwrap();
+    decoded.check(None, &find(Some(&good.snapshot_sha256.to_uppercase()))).unwrap();
+    assert_eq!(decoded.check(None, &find(Some("00"))).unwrap_err().reason, Reason::HashMismatch);
     let changes: [fn(&mut etcd_operator_store::manifest::Manifest); 4] = [
         |manifest| manifest.object_size += 1,
         |manifest| manifest.object_sha256 = "00".into(),
@@ -275,7 +275,7 @@ async fn another_backup_than_the_one_that_is_wanted_is_refused() {
     for change in changes {
         let mut manifest = good.clone();
         change(&mut manifest);
-        assert_eq!(unsealed.check(Some(&manifest), &find(None)).unwrap_err().reason, Reason::HashMismatch);
+        assert_eq!(decoded.check(Some(&manifest), &find(None)).unwrap_err().reason, Reason::HashMismatch);
     }
 }
 
@@ -306,7 +306,7 @@ proptest! {
             let (identity, recipient) = new_keys();
             let (store, snapshot) = (Memory::default(), snapshot(40 * 4096));
             let to = store.destination(URL);
-            let sealed = upload(&to, &snapshot, &sealings(&recipient)[kind]).await;
+            let encoded = upload(&to, &snapshot, &encodings(&recipient)[kind]).await;
             let mut object = store.read(KEY).await;
             let at = (object.len() as f64 * place) as usize;
             match change {
@@ -314,12 +314,12 @@ proptest! {
                 None => object.truncate(at),
             }
             store.write(KEY, object).await;
-            let find = Find { from: Place { url: URL.into(), ..Place::default() }, sha256: None };
-            let manifest = manifest(origin("one"), sealed, Timestamp::now());
-            if let Ok((unsealed, bytes)) = download(&to, Some(&identity), Vec::new()).await {
+            let find = Find { from: Location { url: URL.into(), ..Location::default() }, sha256: None };
+            let manifest = manifest(origin("one"), encoded, Timestamp::now());
+            if let Ok((decoded, bytes)) = download(&to, Some(&identity), Vec::new()).await {
                 assert!(bytes == snapshot);
                 // Some bits mean nothing to who reads them. With the manifest that shows, too.
-                assert!(unsealed.check(Some(&manifest), &find).is_err());
+                assert!(decoded.check(Some(&manifest), &find).is_err());
             }
         });
     }

@@ -2,8 +2,8 @@
 //! the objects look to `kubectl`.
 
 mod backups;
-mod care;
 mod changes;
+mod maintenance;
 mod options;
 mod refusals;
 mod restores;

@@ -54,7 +54,7 @@ fn a_backup_that_cannot_succeed_is_not_tried_again_and_says_why() {
         ("no-s3", in_no_bucket(s3.destination(""), "s3"), "NoSuchBucket", &["no-such-bucket"]),
         ("no-gcs", in_no_bucket(gcs.destination(""), "gs"), "NoSuchBucket", &["no-such-bucket"]),
         ("no-azure", in_no_bucket(azure.destination(""), "az"), "NoSuchBucket", &["no-such-bucket"]),
-        ("elsewhere", elsewhere, "BadOrder", &["another region", "eu-west-1"]),
+        ("elsewhere", elsewhere, "InvalidRequest", &["another region", "eu-west-1"]),
         ("taken", s3.destination("taken.db"), "ObjectExists", &["taken.db", "backups-failed/first"]),
     ];
     let began = Instant::now();

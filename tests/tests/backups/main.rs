@@ -3,13 +3,13 @@
 
 mod bootstrap;
 mod edits;
+mod encoded;
 mod failed;
 mod guide;
 mod interrupted;
 mod refused;
 mod retention;
 mod round_trip;
-mod sealed;
 mod survivor;
 mod upgrade;
 

@@ -6,7 +6,7 @@ use e2e::stores::{Bucket, Store, write_secret};
 use e2e::{Namespace, SAFETY};
 use serde_json::{Value, json};
 
-use crate::sealed::{OTHER_IDENTITY, RECIPIENT, opened_with};
+use crate::encoded::{OTHER_IDENTITY, RECIPIENT, opened_with};
 use crate::{Known, made, small_cluster};
 
 /// The EtcdClusters that there are.

@@ -9,7 +9,7 @@ use etcd_operator_store::report::{Done, Reason};
 use etcd_operator_store::task::{Prune, Retention, Task};
 
 use crate::pod::{
-    backup, check, fetch, manifest_file, manifest_of, names_in, place, run, run_with_identity, take, verify,
+    backup, check, fetch, location, manifest_file, manifest_of, names_in, run, run_with_identity, take, verify,
 };
 use crate::proxy::{Fault, Proxy};
 use crate::support::{Etcd, binaries, eventually, led_by_somebody};
@@ -103,7 +103,7 @@ async fn what_was_backed_up_is_restored(version: &str) {
     let words = ["it has 10 keys at revision 15, and 11 were backed up", "revision 1015", "the hash of its keys is"];
     for (outcome, words) in outcomes.into_iter().zip(words) {
         let failure = outcome.failed(2);
-        assert_eq!(failure.reason, Reason::NotTheSame);
+        assert_eq!(failure.reason, Reason::ContentMismatch);
         assert!(failure.message.contains(words), "{}", failure.message);
     }
 }
@@ -251,7 +251,7 @@ async fn older_backups_of_the_schedule_go_when_the_new_one_is_there() {
         assert_eq!((pruned.kept, pruned.deleted, pruned.problem), (1, u32::from(n > 1), None));
     }
     assert_eq!(names_in(&bucket), ["3.db", "3.db.manifest.json"]);
-    let all = Prune { below: place(&bucket.join("x")), schedule: "team/nightly".into(), retention: None };
+    let all = Prune { below: location(&bucket.join("x")), schedule: "team/nightly".into(), retention: None };
     assert_eq!(run(&Task::Prune(all)).done().pruned.unwrap().deleted, 1);
     assert_eq!(names_in(&bucket), [""; 0]);
 }

@@ -112,7 +112,7 @@ async fn members_of_different_clusters_are_refused() {
     let [one, other] = &clusters;
     let bucket = dir.path().join("bucket");
     let failure = take(&backup(&[&one.client_url, &other.client_url], &bucket.join("x.db"))).failed(2);
-    assert_eq!(failure.reason, Reason::BadOrder);
+    assert_eq!(failure.reason, Reason::InvalidRequest);
     assert_eq!(names_in(&bucket), [""; 0]);
 }
 
@@ -132,7 +132,7 @@ fn members_that_nobody_reaches_are_all_named() {
 fn a_task_that_makes_no_sense_is_not_tried_again() {
     for task in ["", "{}", r#"{"do":"dance"}"#] {
         let failure = Pod::start_with(task, None).end().failed(2);
-        assert_eq!(failure.reason, Reason::BadOrder);
+        assert_eq!(failure.reason, Reason::InvalidRequest);
         assert!(failure.message.contains("AGENT_TASK"), "{}", failure.message);
     }
 }

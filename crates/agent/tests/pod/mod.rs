@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use etcd_operator_store::manifest::{Manifest, Origin};
 use etcd_operator_store::report::{Done, Failure, MAX_BYTES, Report};
-use etcd_operator_store::task::{Backup, Fetch, Find, Place, Task, Verify};
+use etcd_operator_store::task::{Backup, Fetch, Find, Location, Task, Verify};
 
 /// How a pod ended.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub fn run_with_identity(task: &Task, identity: &str) -> Ended {
 /// A backup of these members into that file.
 pub fn backup(endpoints: &[&str], to: &Path) -> Backup {
     Backup {
-        to: place(to),
+        to: location(to),
         endpoints: endpoints.iter().map(|url| (*url).to_owned()).collect(),
         compress: false,
         recipients: Vec::new(),
@@ -115,12 +115,12 @@ pub fn take(backup: &Backup) -> Ended {
     run(&Task::Backup(Box::new(backup.clone())))
 }
 
-pub fn place(file: &Path) -> Place {
-    Place { url: format!("file://{}", file.display()), ..Place::default() }
+pub fn location(file: &Path) -> Location {
+    Location { url: format!("file://{}", file.display()), ..Location::default() }
 }
 
 pub fn find(file: &Path) -> Find {
-    Find { from: place(file), sha256: None }
+    Find { from: location(file), sha256: None }
 }
 
 pub fn check(file: &Path) -> Task {

@@ -21,14 +21,14 @@ fn no_field_is_forgotten_that_cannot_be_changed() {
     let peer = schema_of("EtcdPeer");
     let mut peer_stays = fields(&peer, &[], &["podTemplate"]);
     peer_stays.extend(fields(&peer, &["podTemplate"], &["metadata", "resources"]));
-    assert_eq!(peer_stays, listed(&crate::rules::PEER_STAYS));
+    assert_eq!(peer_stays, listed(&crate::v1alpha1::validation::PEER_STAYS));
 
     let cluster = schema_of("EtcdCluster");
     let template = ["storage", "volumeClaimTemplate"];
     let mut volumes_stay = fields(&cluster, &template, &["resources", "volumeName"]);
     volumes_stay.extend(fields(&cluster, &[template.as_slice(), &["resources"]].concat(), &["requests"]));
     let in_storage: BTreeSet<String> =
-        crate::rules::VOLUMES_STAY.iter().map(|path| format!("storage.{path}")).collect();
+        crate::v1alpha1::validation::VOLUMES_STAY.iter().map(|path| format!("storage.{path}")).collect();
     assert_eq!(volumes_stay, in_storage);
 }
 

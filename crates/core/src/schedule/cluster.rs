@@ -11,10 +11,10 @@ pub const BACKUPS_DELETED: &str = "BackupsDeleted";
 
 /// What was found when the API server was asked for the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ObservedCluster {
     /// It is not an EtcdCluster: it was given by its address.
-    Elsewhere,
-    There {
+    External,
+    Present {
         uid: String,
     },
     /// There is none, but somebody wants it back: there is an EtcdRestore that is to make it.
@@ -23,9 +23,9 @@ pub enum Seen {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClusterState {
     /// It can be backed up. If its backups are to go with it, its UID is remembered.
-    Backed { uid: Option<String> },
+    Present { uid: Option<String> },
     /// There is none, and nothing follows from that.
     Missing,
     /// The one that was backed up is gone, and its backups are to go as well, but not before this time.
@@ -34,21 +34,23 @@ pub enum Verdict {
 
 /// Backups are deleted only for a cluster that was seen while that was asked for, is gone, and has no successor of its name: what
 /// lives under that name, or is to, may have been restored from them.
-pub fn verdict(
+pub fn cluster_state(
     schedule: &EtcdBackupSchedule,
     written: &EtcdBackupScheduleStatus,
-    seen: &Seen,
+    seen: &ObservedCluster,
     now: Timestamp,
-) -> Verdict {
+) -> ClusterState {
     let spec = &schedule.spec;
     match seen {
-        Seen::Elsewhere => Verdict::Backed { uid: None },
+        ObservedCluster::External => ClusterState::Present { uid: None },
         // While nobody asks for it nothing is remembered, so that nothing can follow from it later.
-        Seen::There { uid } => Verdict::Backed { uid: Some(uid.clone()).filter(|_| spec.delete_with_cluster) },
-        Seen::ToBeRestored => Verdict::Missing,
-        Seen::Gone => match remembered(schedule, written).filter(|_| spec.delete_with_cluster) {
-            Some(uid) => Verdict::Deleted { uid, not_before: gone_since(written).unwrap_or(now) + UNTIL_SURE },
-            None => Verdict::Missing,
+        ObservedCluster::Present { uid } => {
+            ClusterState::Present { uid: Some(uid.clone()).filter(|_| spec.delete_with_cluster) }
+        }
+        ObservedCluster::ToBeRestored => ClusterState::Missing,
+        ObservedCluster::Gone => match remembered(schedule, written).filter(|_| spec.delete_with_cluster) {
+            Some(uid) => ClusterState::Deleted { uid, not_before: gone_since(written).unwrap_or(now) + UNTIL_SURE },
+            None => ClusterState::Missing,
         },
     }
 }

@@ -4,7 +4,7 @@ use etcd_operator_api::ConcurrencyPolicy;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cron::Cron;
-use super::taken::Taken;
+use super::scheduled_backup::ScheduledBackup;
 
 /// What it depends on.
 pub struct Timing<'a> {
@@ -15,7 +15,7 @@ pub struct Timing<'a> {
     /// How late a backup may begin.
     pub deadline: Option<SignedDuration>,
     pub policy: ConcurrencyPolicy,
-    pub taken: &'a [Taken],
+    pub taken: &'a [ScheduledBackup],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,6 @@ pub fn what_is_due(timing: &Timing) -> Due {
     Due::Begin {
         at,
         missed_since: cron.next_after(*after).filter(|first| *first < at),
-        instead_of: instead_of.into_iter().map(|it: &Taken| it.name.clone()).collect(),
+        instead_of: instead_of.into_iter().map(|it: &ScheduledBackup| it.name.clone()).collect(),
     }
 }

@@ -1,6 +1,6 @@
 //! Which EtcdBackup objects go because there are enough later ones. What they stored stays.
 
-use super::taken::{Run, Taken};
+use super::scheduled_backup::{Run, ScheduledBackup};
 
 /// How many are kept, of those that succeeded and of those that failed.
 pub struct Limits {
@@ -10,7 +10,7 @@ pub struct Limits {
 
 /// The names of those that go, the oldest first. One whose end is not counted yet stays until it is, and one that was made for
 /// another reason than the time may be waited for by somebody else.
-pub fn superfluous(taken: &[Taken], judged: i64, limits: &Limits) -> Vec<String> {
+pub fn beyond_history_limits(taken: &[ScheduledBackup], judged: i64, limits: &Limits) -> Vec<String> {
     let ended = taken.iter().filter(|it| !it.deleting);
     let mut ended: Vec<(Run, bool, &str)> =
         ended.filter_map(|it| Some((it.run?, it.end?.succeeded, it.name.as_str()))).collect();

@@ -13,8 +13,8 @@ mod due;
 mod history;
 mod overdue;
 pub mod plan;
+pub mod scheduled_backup;
 mod status;
-pub mod taken;
 mod tally;
 mod times;
 

@@ -3,24 +3,24 @@
 use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
 use jiff::{SignedDuration, Timestamp};
 
-pub use super::cluster::{Seen, is_to_be_restored};
-use super::cluster::{Verdict, verdict};
+use super::cluster::{ClusterState, cluster_state};
+pub use super::cluster::{ObservedCluster, is_to_be_restored};
 use super::cron::{Cron, parse};
 use super::due::{Due, Timing, what_is_due};
-use super::history::{Limits, superfluous};
+use super::history::{Limits, beyond_history_limits};
 use super::overdue::overdue_from;
-use super::status::{news, status_to_report};
-use super::taken::{Taken, name_of};
+use super::scheduled_backup::{ScheduledBackup, name_of};
+use super::status::{notices, status_to_report};
 use super::tally::{Tally, tally};
 
 /// How often to ask for a cluster that is not there.
 const WITHOUT_CLUSTER: SignedDuration = SignedDuration::from_secs(30);
 
 /// What is known about a schedule.
-pub struct Look<'a> {
+pub struct Observed<'a> {
     pub schedule: &'a EtcdBackupSchedule,
-    pub taken: &'a [Taken],
-    pub cluster: Seen,
+    pub taken: &'a [ScheduledBackup],
+    pub cluster: ObservedCluster,
     pub deletion: Deletion,
     /// In whole seconds, as it is written down.
     pub now: Timestamp,
@@ -47,11 +47,11 @@ pub struct Plan {
     /// Whether the deletion is to be stopped, because it is not asked for any more or there is a cluster again.
     pub stop_deleting: bool,
     /// EtcdBackups that are deleted once the status is written, which is all that is left of them.
-    pub superfluous: Vec<String>,
+    pub beyond_history_limits: Vec<String>,
     /// The status to report, once everything else is done.
     pub status: EtcdBackupScheduleStatus,
     /// What is new in the status.
-    pub news: Vec<News>,
+    pub notices: Vec<Notice>,
     /// When to look again, if nothing happens before.
     pub again: Option<Timestamp>,
 }
@@ -69,168 +69,168 @@ pub struct Begin {
 
 /// Something worth an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct Notice {
     pub is_bad: bool,
     pub reason: String,
     pub note: String,
 }
 
 /// What holds for a schedule, as far as it can be told.
-pub(super) struct Outlook {
+pub(super) struct Evaluation {
     pub tally: Tally,
-    pub verdict: Verdict,
-    pub standing: Standing,
+    pub cluster_state: ClusterState,
+    pub scheduling: Scheduling,
     /// Times up to this one are never made up for.
     pub counted_from: Timestamp,
 }
 
-pub(super) enum Standing {
-    InForce(Course),
+pub(super) enum Scheduling {
+    Active(Timeline),
     /// No backups are begun, and why.
-    Not {
+    Inactive {
         reason: &'static str,
         message: String,
     },
 }
 
 /// How a schedule goes that is in force.
-pub(super) struct Course {
+pub(super) struct Timeline {
     pub due: Due,
     pub next: Option<Timestamp>,
     /// From when on it is overdue if nothing succeeds.
     pub overdue_at: Option<Timestamp>,
 }
 
-pub fn plan(look: &Look) -> Plan {
-    let spec = &look.schedule.spec;
-    let written = look.schedule.status.clone().unwrap_or_default();
-    let outlook = outlook(look, &written);
-    let status = status_to_report(look, &outlook, &written);
+pub fn plan(observed: &Observed) -> Plan {
+    let spec = &observed.schedule.spec;
+    let written = observed.schedule.status.clone().unwrap_or_default();
+    let evaluation = evaluation(observed, &written);
+    let status = status_to_report(observed, &evaluation, &written);
     let limits = Limits { succeeded: spec.successful_backups_history_limit, failed: spec.failed_backups_history_limit };
-    let (stop, begin) = match &outlook.standing {
+    let (stop, begin) = match &evaluation.scheduling {
         // What is stopped must have been counted before, or its number would be given again after a crash.
-        Standing::InForce(Course { due: Due::Begin { at, missed_since, instead_of }, .. })
-            if instead_of.is_empty() || outlook.tally.begun == written.backups_taken =>
+        Scheduling::Active(Timeline { due: Due::Begin { at, missed_since, instead_of }, .. })
+            if instead_of.is_empty() || evaluation.tally.begun == written.backups_taken =>
         {
-            (instead_of.clone(), Some(begin(look, outlook.tally.begun + 1, *at, *missed_since)))
+            (instead_of.clone(), Some(begin(observed, evaluation.tally.begun + 1, *at, *missed_since)))
         }
         _ => (Vec::new(), None),
     };
     Plan {
         stop,
         begin,
-        delete_backups_of: backups_to_delete(look, &outlook.verdict),
-        stop_deleting: deletes_wrongly(look, &outlook.verdict),
-        superfluous: superfluous(look.taken, outlook.tally.judged, &limits),
-        news: news(&written, &status, &outlook),
+        delete_backups_of: backups_to_delete(observed, &evaluation.cluster_state),
+        stop_deleting: deletes_wrongly(observed, &evaluation.cluster_state),
+        beyond_history_limits: beyond_history_limits(observed.taken, evaluation.tally.judged, &limits),
+        notices: notices(&written, &status, &evaluation),
         status,
-        again: when_to_look_again(look, &outlook),
+        again: when_to_look_again(observed, &evaluation),
     }
 }
 
-fn outlook(look: &Look, written: &EtcdBackupScheduleStatus) -> Outlook {
-    let tally = tally(written, look.taken);
-    let verdict = verdict(look.schedule, written, &look.cluster, look.now);
-    match cron_in_force(look, &verdict) {
+fn evaluation(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Evaluation {
+    let tally = tally(written, observed.taken);
+    let cluster_state = cluster_state(observed.schedule, written, &observed.cluster, observed.now);
+    match active_cron(observed, &cluster_state) {
         Ok(cron) => {
-            let counted_from = counted_from(look, written);
-            let standing = Standing::InForce(course(look, &cron, &tally, counted_from));
-            Outlook { tally, verdict, standing, counted_from }
+            let counted_from = counted_from(observed, written);
+            let scheduling = Scheduling::Active(timeline(observed, &cron, &tally, counted_from));
+            Evaluation { tally, cluster_state, scheduling, counted_from }
         }
         Err((reason, message)) => {
-            let counted_from = written.counted_from.as_ref().map_or(look.now, |time| time.0);
-            Outlook { tally, verdict, standing: Standing::Not { reason, message }, counted_from }
+            let counted_from = written.counted_from.as_ref().map_or(observed.now, |time| time.0);
+            Evaluation { tally, cluster_state, scheduling: Scheduling::Inactive { reason, message }, counted_from }
         }
     }
 }
 
 /// The schedule, or the reason why no backups are begun by it, and that in a sentence.
-fn cron_in_force(look: &Look, verdict: &Verdict) -> Result<Cron, (&'static str, String)> {
-    let spec = &look.schedule.spec;
+fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron, (&'static str, String)> {
+    let spec = &observed.schedule.spec;
     let cron = parse(&spec.schedule, &spec.time_zone).map_err(|why| ("InvalidSchedule", why))?;
     let cluster = spec.backup_spec().cluster_name.unwrap_or_default();
-    match verdict {
-        Verdict::Deleted { .. } => Err((
+    match cluster_state {
+        ClusterState::Deleted { .. } => Err((
             "DeletingBackups",
             format!("the backups of the EtcdCluster {cluster:?}, which is gone, are deleted first"),
         )),
         _ if spec.suspend => Err(("Suspended", "spec.suspend is true".to_owned())),
-        Verdict::Missing => Err(("NoCluster", format!("there is no EtcdCluster {cluster:?}"))),
-        Verdict::Backed { .. } => Ok(cron),
+        ClusterState::Missing => Err(("NoCluster", format!("there is no EtcdCluster {cluster:?}"))),
+        ClusterState::Present { .. } => Ok(cron),
     }
 }
 
 /// What is in force, in the form in which it is written down.
-pub(super) fn in_force(schedule: &EtcdBackupSchedule) -> String {
+pub(super) fn active_schedule(schedule: &EtcdBackupSchedule) -> String {
     format!("{} {}", schedule.spec.schedule, schedule.spec.time_zone)
 }
 
 /// When counting begins: what came before a change or while no backups were taken is not made up for.
-fn counted_from(look: &Look, written: &EtcdBackupScheduleStatus) -> Timestamp {
+fn counted_from(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Timestamp {
     match (&written.schedule, &written.counted_from) {
-        (Some(schedule), Some(from)) if *schedule == in_force(look.schedule) => from.0,
-        (None, None) => look.schedule.metadata.creation_timestamp.as_ref().map_or(look.now, |time| time.0),
-        _ => look.now,
+        (Some(schedule), Some(from)) if *schedule == active_schedule(observed.schedule) => from.0,
+        (None, None) => observed.schedule.metadata.creation_timestamp.as_ref().map_or(observed.now, |time| time.0),
+        _ => observed.now,
     }
 }
 
-fn course(look: &Look, cron: &Cron, tally: &Tally, counted_from: Timestamp) -> Course {
-    let spec = &look.schedule.spec;
-    let deadline = deadline(look);
+fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, counted_from: Timestamp) -> Timeline {
+    let spec = &observed.schedule.spec;
+    let deadline = deadline(observed);
     let due = what_is_due(&Timing {
         cron,
         after: tally.last_time.map_or(counted_from, |last| last.max(counted_from)),
-        now: look.now,
+        now: observed.now,
         deadline,
         policy: spec.concurrency_policy,
-        taken: look.taken,
+        taken: observed.taken,
     });
     // One that runs may still succeed, as long as it may run.
-    let runs = look.taken.iter().any(Taken::is_active);
+    let runs = observed.taken.iter().any(ScheduledBackup::is_active);
     let allowance = if runs { spec.backup_spec().active_deadline() } else { std::time::Duration::ZERO };
     let last_success = tally.last_success.map_or(counted_from, |last| last.max(counted_from));
     let overdue_at = overdue_from(cron, last_success, deadline).and_then(|from| from.checked_add(allowance).ok());
-    Course { due, next: cron.next_after(look.now), overdue_at }
+    Timeline { due, next: cron.next_after(observed.now), overdue_at }
 }
 
-fn deadline(look: &Look) -> Option<SignedDuration> {
-    look.schedule.spec.starting_deadline_seconds.map(SignedDuration::from_secs)
+fn deadline(observed: &Observed) -> Option<SignedDuration> {
+    observed.schedule.spec.starting_deadline_seconds.map(SignedDuration::from_secs)
 }
 
-fn begin(look: &Look, number: i64, at: Timestamp, missed_since: Option<Timestamp>) -> Begin {
-    let schedule = look.schedule.metadata.name.as_deref().unwrap_or_default();
-    let every = look.schedule.spec.verify_every.map_or(0, i64::from);
+fn begin(observed: &Observed, number: i64, at: Timestamp, missed_since: Option<Timestamp>) -> Begin {
+    let schedule = observed.schedule.metadata.name.as_deref().unwrap_or_default();
+    let every = observed.schedule.spec.verify_every.map_or(0, i64::from);
     let verify = every > 0 && number % every == 0;
     Begin { name: name_of(schedule, at), at, number, verify, missed_since }
 }
 
 /// Only once it is sure that the cluster is gone, and nothing is written any more.
-fn backups_to_delete(look: &Look, verdict: &Verdict) -> Option<String> {
-    let Verdict::Deleted { uid, not_before } = verdict else { return None };
-    let may_begin = look.now >= *not_before && look.deletion == Deletion::NotBegun;
-    let nothing_runs = !look.taken.iter().any(Taken::is_active);
+fn backups_to_delete(observed: &Observed, cluster_state: &ClusterState) -> Option<String> {
+    let ClusterState::Deleted { uid, not_before } = cluster_state else { return None };
+    let may_begin = observed.now >= *not_before && observed.deletion == Deletion::NotBegun;
+    let nothing_runs = !observed.taken.iter().any(ScheduledBackup::is_active);
     (may_begin && nothing_runs).then(|| uid.clone())
 }
 
 /// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may have a pod
 /// that still waits to be started; one that is impossible has none.
-pub(super) fn deletes_wrongly(look: &Look, verdict: &Verdict) -> bool {
-    let may_delete = matches!(look.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
-    may_delete && !matches!(verdict, Verdict::Deleted { .. })
+pub(super) fn deletes_wrongly(observed: &Observed, cluster_state: &ClusterState) -> bool {
+    let may_delete = matches!(observed.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
+    may_delete && !matches!(cluster_state, ClusterState::Deleted { .. })
 }
 
-fn when_to_look_again(look: &Look, outlook: &Outlook) -> Option<Timestamp> {
-    match (&outlook.standing, &outlook.verdict) {
-        (Standing::InForce(Course { due, next, overdue_at }), _) => {
-            let too_late = match (due, deadline(look)) {
+fn when_to_look_again(observed: &Observed, evaluation: &Evaluation) -> Option<Timestamp> {
+    match (&evaluation.scheduling, &evaluation.cluster_state) {
+        (Scheduling::Active(Timeline { due, next, overdue_at }), _) => {
+            let too_late = match (due, deadline(observed)) {
                 (Due::Waits { at, .. }, Some(deadline)) => at.checked_add(deadline + SignedDuration::from_secs(1)).ok(),
                 _ => None,
             };
             let times = [*next, *overdue_at, too_late];
-            times.into_iter().flatten().filter(|time| *time > look.now).min()
+            times.into_iter().flatten().filter(|time| *time > observed.now).min()
         }
-        (_, Verdict::Deleted { not_before, .. }) if *not_before > look.now => Some(*not_before),
-        (_, Verdict::Deleted { .. } | Verdict::Missing) => look.now.checked_add(WITHOUT_CLUSTER).ok(),
-        (_, Verdict::Backed { .. }) => None,
+        (_, ClusterState::Deleted { not_before, .. }) if *not_before > observed.now => Some(*not_before),
+        (_, ClusterState::Deleted { .. } | ClusterState::Missing) => observed.now.checked_add(WITHOUT_CLUSTER).ok(),
+        (_, ClusterState::Present { .. }) => None,
     }
 }

@@ -3,7 +3,7 @@
 use etcd_operator_api::EtcdBackupScheduleStatus;
 use jiff::Timestamp;
 
-use super::taken::{Run, Taken};
+use super::scheduled_backup::{Run, ScheduledBackup};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
@@ -19,8 +19,8 @@ pub struct Tally {
 }
 
 /// Adds to what was written down what is not in it yet. Doing it again changes nothing.
-pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[Taken]) -> Tally {
-    let mut runs: Vec<(Run, &Taken)> = taken.iter().filter_map(|it| Some((it.run?, it))).collect();
+pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[ScheduledBackup]) -> Tally {
+    let mut runs: Vec<(Run, &ScheduledBackup)> = taken.iter().filter_map(|it| Some((it.run?, it))).collect();
     runs.sort_by_key(|(run, _)| run.number);
     let written_time = written.last_schedule_time.as_ref().map(|time| time.0);
     let newest = runs.last().filter(|(run, _)| run.number >= written.backups_taken);
@@ -38,7 +38,7 @@ pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[Taken]) -> Tally {
 
 /// Counts failures in the order in which backups were begun, up to the first that has not ended. So each is counted once,
 /// whenever it ends.
-fn judge(written: &EtcdBackupScheduleStatus, runs: &[(Run, &Taken)]) -> (i32, i64) {
+fn judge(written: &EtcdBackupScheduleStatus, runs: &[(Run, &ScheduledBackup)]) -> (i32, i64) {
     let (mut failures, mut judged) = (written.consecutive_failures, written.judged);
     for (run, taken) in runs.iter().filter(|(run, _)| run.number > written.judged) {
         let Some(end) = taken.end else { break };

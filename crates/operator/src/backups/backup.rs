@@ -11,16 +11,16 @@ use etcd_operator_core::conditions::{Statement, conditions_after};
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_store::manifest::{Manifest, Origin};
 use etcd_operator_store::report::{Done, Pruned};
-use etcd_operator_store::task::{self, Backup, Place, Task};
+use etcd_operator_store::task::{self, Backup, Location, Task};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::errand::{self, Errand, Progress};
-use super::schedule::place_of_all;
-use super::{Context, Error, places, status, verify};
+use super::agent_job::{self, AgentJob, Progress};
+use super::schedule::location_of_all;
+use super::{Context, Error, locations, status, verify};
 
 /// When to look again at what a watch does not announce.
 const WHILE_WAITING: Duration = Duration::from_secs(5);
@@ -54,18 +54,18 @@ pub async fn reconcile(backup: &EtcdBackup, context: &Context) -> Result<Action,
 
 /// The next step of a backup that is not taken yet.
 async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context) -> Result<EtcdBackupStatus, Error> {
-    let (name, namespace) = (errand::name_of("backup", backup), backup.namespace().unwrap_or_default());
-    let seen = errand::look(&name, &namespace, context);
-    Ok(match seen.progress {
+    let (name, namespace) = (agent_job::name_of("backup", backup), backup.namespace().unwrap_or_default());
+    let state = agent_job::look(&name, &namespace, context);
+    Ok(match state.progress {
         Progress::NotBegun => match order(backup, context).await? {
             Order::Ready(task) => {
-                errand_of(backup, name, &task, context).begin(backup, context).await?;
+                agent_job_of(backup, name, &task, context).begin(backup, context).await?;
                 let started = before.start_time.clone().unwrap_or_else(|| Time(jiff::Timestamp::now()));
                 let claim = backup.spec.destination.persistent_volume_claim.as_ref();
                 EtcdBackupStatus {
                     phase: Some(BackupPhase::Running),
                     start_time: Some(started),
-                    object_url: Some(places::shown_url(&task.to, claim.map(|claim| claim.claim_name.as_str()))),
+                    object_url: Some(locations::shown_url(&task.to, claim.map(|claim| claim.claim_name.as_str()))),
                     reason: None,
                     message: None,
                     ..before
@@ -73,7 +73,7 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
             }
             Order::Wait(why) if is_overdue(backup) => failed(before, "ClusterNotReady", why),
             Order::Wait(why) => EtcdBackupStatus { phase: Some(BackupPhase::Pending), message: Some(why), ..before },
-            Order::Impossible(why) => failed(before, "BadOrder", why),
+            Order::Impossible(why) => failed(before, "InvalidRequest", why),
         },
         Progress::Running { attempts, trouble } => EtcdBackupStatus {
             phase: Some(BackupPhase::Running),
@@ -86,12 +86,12 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
         }
         Progress::Failed { attempts, reason, message } => {
             if reason == "PodCannotStart" {
-                errand::end(&name, &namespace, seen.job, context).await?;
+                agent_job::end(&name, &namespace, state.job, context).await?;
             }
             failed(EtcdBackupStatus { attempts: Some(attempts), ..before }, &reason, message)
         }
-        Progress::Unheard => {
-            errand::end(&name, &namespace, seen.job, context).await?;
+        Progress::NoReport => {
+            agent_job::end(&name, &namespace, state.job, context).await?;
             before
         }
     })
@@ -116,7 +116,7 @@ fn is_overdue(backup: &EtcdBackup) -> bool {
 /// The status of a backup that was taken.
 fn taken(backup: &EtcdBackup, before: EtcdBackupStatus, done: Done) -> EtcdBackupStatus {
     let Some(manifest) = done.manifest else {
-        return failed(before, "Unheard", "the pod did not say what it has backed up".to_owned());
+        return failed(before, "NoReport", "the pod did not say what it has backed up".to_owned());
     };
     let Manifest { revision, keys, etcd_version, cluster_id, member, with_quorum, .. } = manifest;
     let is_to_verify = backup.spec.verify == Verify::Restore;
@@ -153,8 +153,8 @@ async fn go_on_verifying(
     before: EtcdBackupStatus,
     context: &Context,
 ) -> Result<EtcdBackupStatus, Error> {
-    let (name, namespace) = (errand::name_of("verify", backup), backup.namespace().unwrap_or_default());
-    let seen = errand::look(&name, &namespace, context);
+    let (name, namespace) = (agent_job::name_of("verify", backup), backup.namespace().unwrap_or_default());
+    let state = agent_job::look(&name, &namespace, context);
     let proven = |verified: bool, reason: Option<String>, message: Option<String>| EtcdBackupStatus {
         phase: Some(BackupPhase::Completed),
         verified: Some(verified),
@@ -162,28 +162,28 @@ async fn go_on_verifying(
         message,
         ..before.clone()
     };
-    Ok(match seen.progress {
+    Ok(match state.progress {
         Progress::NotBegun => {
-            let place = match place_of(backup) {
-                Ok(place) => place,
-                Err(why) => return Ok(proven(false, Some("BadOrder".to_owned()), Some(why))),
+            let location = match location_of(backup) {
+                Ok(location) => location,
+                Err(why) => return Ok(proven(false, Some("InvalidRequest".to_owned()), Some(why))),
             };
             let cluster = source_cluster(backup, context).await?;
             let image = cluster.as_ref().and_then(|cluster| cluster.spec.image.as_ref());
             let version = before.etcd_version.clone().unwrap_or_default();
-            verify::errand(backup, &place, &version, image, &context.settings).begin(backup, context).await?;
+            verify::agent_job(backup, &location, &version, image, &context.settings).begin(backup, context).await?;
             before
         }
         Progress::Running { trouble, .. } => EtcdBackupStatus { message: trouble, ..before },
         Progress::Done { .. } => proven(true, None, None),
         Progress::Failed { reason, message, .. } => {
             if reason == "PodCannotStart" {
-                errand::end(&name, &namespace, seen.job, context).await?;
+                agent_job::end(&name, &namespace, state.job, context).await?;
             }
             proven(false, Some(reason), Some(message))
         }
-        Progress::Unheard => {
-            errand::end(&name, &namespace, seen.job, context).await?;
+        Progress::NoReport => {
+            agent_job::end(&name, &namespace, state.job, context).await?;
             before
         }
     })
@@ -200,8 +200,8 @@ enum Order {
 
 async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
     let spec = &backup.spec;
-    let to = match place_of(backup) {
-        Ok(place) => place,
+    let to = match location_of(backup) {
+        Ok(location) => location,
         Err(why) => return Ok(Order::Impossible(why)),
     };
     let endpoints = match (&spec.source, &spec.cluster_name) {
@@ -221,7 +221,7 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
     let namespace = backup.namespace().unwrap_or_default();
     let schedule = schedule_of(backup, context);
     let identity = match &schedule {
-        Some(schedule) => Some(places::identity_of(schedule, context).await?),
+        Some(schedule) => Some(locations::identity_of(schedule, context).await?),
         None => None,
     };
     let origin = Origin {
@@ -238,26 +238,26 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, Error> {
         recipients: spec.recipients().to_vec(),
         hash_keys: is_to_verify,
         origin,
-        all_below: schedule.as_ref().and_then(|schedule| place_of_all(schedule).ok()),
+        all_below: schedule.as_ref().and_then(|schedule| location_of_all(schedule).ok()),
         retention: schedule
             .and_then(|it| Some(retention_task(it.spec.retention.as_ref()?, &it.spec.time_zone, is_to_verify))),
     })))
 }
 
-fn errand_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context) -> Errand {
+fn agent_job_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context) -> AgentJob {
     let spec = &backup.spec;
     let template = spec.pod_template();
     let credentials = spec.destination.credentials();
     let claim = spec.destination.persistent_volume_claim.as_ref();
     let task = Task::Backup(Box::new(task.clone()));
-    let mut agent = errand::agent(errand::AGENT, &task, credentials, None, &template, &context.settings);
-    agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(false)])).unwrap_or_default();
-    let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, false)]));
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, &context.settings);
+    agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(false)])).unwrap_or_default();
+    let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, false)]));
     let parts = json!({"containers": [agent], "volumes": volumes});
-    Errand {
+    AgentJob {
         name,
         label: labels::BACKUP_NAME,
-        pod: errand::pod(&template, credentials, parts),
+        pod: agent_job::pod(&template, credentials, parts),
         template,
         retries: spec.backoff_limit,
         deadline: spec.active_deadline(),
@@ -265,7 +265,7 @@ fn errand_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context
 }
 
 /// Where the backup goes. The error is a sentence about a template that can't be filled.
-pub fn place_of(backup: &EtcdBackup) -> Result<Place, String> {
+pub fn location_of(backup: &EtcdBackup) -> Result<Location, String> {
     let created = backup.creation_timestamp().unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH));
     let variables = Variables {
         name: &backup.name_any(),
@@ -274,7 +274,7 @@ pub fn place_of(backup: &EtcdBackup) -> Result<Place, String> {
         created: &created,
         cluster_name: backup.spec.cluster_name.as_deref(),
     };
-    places::of_destination(&backup.spec.destination, &variables)
+    locations::of_destination(&backup.spec.destination, &variables)
 }
 
 async fn source_cluster(backup: &EtcdBackup, context: &Context) -> Result<Option<EtcdCluster>, Error> {

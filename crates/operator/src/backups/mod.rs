@@ -1,12 +1,12 @@
 //! The controllers of EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 //!
-//! The work itself is done by pods: an `errand` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
-//! `restore` each have the reconcile of one kind, `places` says where objects are and how a pod gets at them, `source` which of
+//! The work itself is done by pods: an `agent_job` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
+//! `restore` each have the reconcile of one kind, `locations` says where objects are and how a pod gets at them, `source` which of
 //! them an EtcdRestore names, `verify` builds the Job that proves a backup.
 
+mod agent_job;
 mod backup;
-mod errand;
-pub mod places;
+pub mod locations;
 mod restore;
 mod schedule;
 mod source;
@@ -50,8 +50,10 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// How long reconciles that have begun may take to finish when the process stops.
 const LAST_RECONCILES: Duration = Duration::from_secs(10);
 
-/// The label that tells the pods and Jobs of errands from those of clusters.
-pub const APP_NAME: &str = "etcd-errand";
+/// The label that tells the pods and agent Jobs from those of clusters.
+pub const APP_NAME: &str = "etcd-agent";
+/// The same on what earlier operators made, which may still run.
+const EARLIER_APP_NAME: &str = "etcd-errand";
 
 /// The objects that these controllers know of, as they were last seen.
 #[derive(Clone)]
@@ -135,8 +137,8 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'stat
     let (backups, changed_backups) = watch(scope.api(&work.client), watcher::Config::default());
     let (schedules, changed_schedules) = watch(scope.api(&work.client), watcher::Config::default());
     let (restores, changed_restores) = watch(scope.api(&work.client), watcher::Config::default());
-    let (jobs, changed_jobs) = watch::<Job>(scope.api(&work.client), labelled_errand());
-    let (pods, changed_pods) = watch::<Pod>(scope.api(&work.client), labelled_errand());
+    let (jobs, changed_jobs) = watch::<Job>(scope.api(&work.client), labelled_agent_jobs());
+    let (pods, changed_pods) = watch::<Pod>(scope.api(&work.client), labelled_agent_jobs());
     let caches = Caches { backups, schedules, restores, jobs, pods };
     let context = Arc::new(Context {
         client: work.client.clone(),
@@ -177,8 +179,8 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'stat
 }
 
 /// Which Jobs and pods to watch.
-fn labelled_errand() -> watcher::Config {
-    watcher::Config::default().labels(&format!("{}={APP_NAME}", labels::APP))
+fn labelled_agent_jobs() -> watcher::Config {
+    watcher::Config::default().labels(&format!("{} in ({APP_NAME},{EARLIER_APP_NAME})", labels::APP))
 }
 
 /// The object that a label names, in the same namespace.

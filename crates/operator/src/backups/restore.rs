@@ -19,9 +19,9 @@ use kube::{Api, ResourceExt};
 use semver::Version;
 use serde_json::json;
 
-use super::errand::{self, Errand, Progress};
+use super::agent_job::{self, AgentJob, Progress};
 use super::source::{Source, source_of};
-use super::{Context, Error, places, status};
+use super::{Context, Error, locations, status};
 
 /// When to look again: nobody announces here what becomes of the cluster.
 const WHILE_GROWING: Duration = Duration::from_secs(1);
@@ -109,8 +109,8 @@ fn is_made_by(cluster: &EtcdCluster, restore: &EtcdRestore) -> bool {
 
 /// What was found when the backup was read, as long as that is known.
 fn checked(restore: &EtcdRestore, context: &Context) -> Option<Done> {
-    let (name, namespace) = (errand::name_of("check", restore), restore.namespace().unwrap_or_default());
-    match errand::look(&name, &namespace, context).progress {
+    let (name, namespace) = (agent_job::name_of("check", restore), restore.namespace().unwrap_or_default());
+    match agent_job::look(&name, &namespace, context).progress {
         Progress::Done { done, .. } => Some(*done),
         _ => None,
     }
@@ -133,29 +133,29 @@ async fn go_on_checking(
         }
         Source::None { reason, message } => return Ok(failed(before, reason, message)),
     };
-    let (name, namespace) = (errand::name_of("check", restore), restore.namespace().unwrap_or_default());
-    let seen = errand::look(&name, &namespace, context);
+    let (name, namespace) = (agent_job::name_of("check", restore), restore.namespace().unwrap_or_default());
+    let state = agent_job::look(&name, &namespace, context);
     let claim = from.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str());
     let checking = EtcdRestoreStatus {
         phase: Some(RestorePhase::Checking),
-        object_url: Some(places::shown_url(&places::of_source(&from), claim)),
+        object_url: Some(locations::shown_url(&locations::of_source(&from), claim)),
         doing: Some("reading the backup from one end to the other".to_owned()),
         ..before
     };
-    Ok(match seen.progress {
+    Ok(match state.progress {
         Progress::NotBegun => {
-            errand_of(restore, &from, name, context).begin(restore, context).await?;
+            agent_job_of(restore, &from, name, context).begin(restore, context).await?;
             checking
         }
         Progress::Running { trouble, .. } => EtcdRestoreStatus { message: trouble, ..checking },
         Progress::Failed { reason, message, .. } => {
             if reason == "PodCannotStart" {
-                errand::end(&name, &namespace, seen.job, context).await?;
+                agent_job::end(&name, &namespace, state.job, context).await?;
             }
             failed(checking, &reason, message)
         }
-        Progress::Unheard => {
-            errand::end(&name, &namespace, seen.job, context).await?;
+        Progress::NoReport => {
+            agent_job::end(&name, &namespace, state.job, context).await?;
             checking
         }
         Progress::Done { done, .. } => make_cluster(restore, checking, from, &done, context).await?,
@@ -179,19 +179,19 @@ async fn claims_of(restore: &EtcdRestore, context: &Context) -> Result<Vec<Strin
     Ok(found.items.iter().map(ResourceExt::name_any).collect())
 }
 
-fn errand_of(restore: &EtcdRestore, from: &RestoreFrom, name: String, context: &Context) -> Errand {
-    let task = Task::Check(Find { from: places::of_source(from), sha256: from.sha256.clone() });
+fn agent_job_of(restore: &EtcdRestore, from: &RestoreFrom, name: String, context: &Context) -> AgentJob {
+    let task = Task::Check(Find { from: locations::of_source(from), sha256: from.sha256.clone() });
     let (credentials, decryption) = (from.credentials(), from.decryption.as_ref());
     let claim = from.persistent_volume_claim.as_ref();
     let template = like_the_members(&restore.spec.cluster_template.spec);
-    let mut agent = errand::agent(errand::AGENT, &task, credentials, decryption, &template, &context.settings);
-    agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(true)])).unwrap_or_default();
-    let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, true)]));
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, decryption, &template, &context.settings);
+    agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(true)])).unwrap_or_default();
+    let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, true)]));
     let parts = json!({"containers": [agent], "volumes": volumes});
-    Errand {
+    AgentJob {
         name,
         label: labels::RESTORED_FROM,
-        pod: errand::pod(&template, credentials, parts),
+        pod: agent_job::pod(&template, credentials, parts),
         template,
         retries: RETRIES,
         deadline: DEADLINE,

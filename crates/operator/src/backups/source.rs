@@ -3,8 +3,8 @@
 use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, EtcdRestore, RestoreFrom};
 use kube::{Api, ResourceExt};
 
-use super::backup::place_of;
-use super::{Context, Error, places};
+use super::backup::location_of;
+use super::{Context, Error, locations};
 
 /// Where the backup is.
 pub enum Source {
@@ -26,7 +26,7 @@ pub async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Sourc
     Ok(match phase {
         Some(BackupPhase::Completed) => match from_backup(&backup, &source.from) {
             Ok(from) => Source::Known(Box::new(from)),
-            Err(message) => Source::None { reason: "BadOrder", message },
+            Err(message) => Source::None { reason: "InvalidRequest", message },
         },
         Some(BackupPhase::Failed) => {
             let message = format!("the EtcdBackup {name:?} has failed, so there is nothing to restore");
@@ -39,16 +39,16 @@ pub async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Sourc
 /// What is said about the source itself goes before what the backup was made with.
 fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, String> {
     let destination = &backup.spec.destination;
-    let place = place_of(backup)?;
+    let location = location_of(backup)?;
     let mut access = destination.access.clone();
     access.credentials = said.credentials().or(destination.credentials()).cloned();
     let claim = destination
         .persistent_volume_claim
         .as_ref()
-        .map(|claim| ClaimSource { claim_name: claim.claim_name.clone(), path: places::path_in_volume(&place) });
+        .map(|claim| ClaimSource { claim_name: claim.claim_name.clone(), path: locations::path_in_volume(&location) });
     let sha256 = backup.status.as_ref().and_then(|status| status.sha256.clone());
     Ok(RestoreFrom {
-        object_url: claim.is_none().then(|| place.url.clone()),
+        object_url: claim.is_none().then(|| location.url.clone()),
         persistent_volume_claim: claim,
         bucket: None,
         decryption: said.decryption.clone().or_else(|| backup.spec.decryption.clone()),

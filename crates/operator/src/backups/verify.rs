@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use etcd_operator_api::{EtcdBackup, Image, image, labels};
-use etcd_operator_store::task::{Fetch, Find, Place, Task, Verify};
+use etcd_operator_store::task::{Fetch, Find, Location, Task, Verify};
 use serde_json::{Value, json};
 
-use super::errand::{self, Errand};
-use super::places;
+use super::agent_job::{self, AgentJob};
+use super::locations;
 use crate::objects::pod::{Settings, locked_down};
 
 const SCRATCH: &str = "/scratch";
@@ -20,16 +20,22 @@ const RETRIES: i32 = 1;
 const DEADLINE: Duration = Duration::from_secs(3600);
 
 /// `version` is that of the member that was backed up, and `image` says where its image comes from.
-pub fn errand(backup: &EtcdBackup, place: &Place, version: &str, image: Option<&Image>, settings: &Settings) -> Errand {
+pub fn agent_job(
+    backup: &EtcdBackup,
+    location: &Location,
+    version: &str,
+    image: Option<&Image>,
+    settings: &Settings,
+) -> AgentJob {
     let spec = &backup.spec;
     let template = spec.pod_template();
     let credentials = spec.destination.credentials();
-    let from = Find { from: place.clone(), sha256: None };
+    let from = Find { from: location.clone(), sha256: None };
     let for_version = Some(version.to_owned());
     let fetch = Task::Fetch(Fetch { from: from.clone(), file: SNAPSHOT.to_owned(), for_version });
     let compare = Task::Verify(Verify { from, endpoint: ENDPOINT.to_owned() });
     let decryption = spec.decryption.as_ref();
-    let ours = |name: &str, task: &Task| errand::agent(name, task, credentials, decryption, &template, settings);
+    let ours = |name: &str, task: &Task| agent_job::agent(name, task, credentials, decryption, &template, settings);
     let claim = spec.destination.persistent_volume_claim.as_ref();
     let image = image::name(image, version, &settings.etcd_repository);
     let etcdutl = json!(["/usr/local/bin/etcdutl", "snapshot", "restore", SNAPSHOT, format!("--data-dir={DATA}")]);
@@ -44,10 +50,10 @@ pub fn errand(backup: &EtcdBackup, place: &Place, version: &str, image: Option<&
     // It runs beside the last container, and ends with it.
     etcd["restartPolicy"] = json!("Always");
     let mut volumes = vec![json!({"name": "scratch", "emptyDir": {}})];
-    volumes.extend(claim.map(|claim| places::claim_volume(&claim.claim_name, false)));
+    volumes.extend(claim.map(|claim| locations::claim_volume(&claim.claim_name, false)));
     let with_mounts = |mut container: Value, read_only: bool| {
         let mut mounts = vec![json!({"name": "scratch", "mountPath": SCRATCH})];
-        mounts.extend(claim.map(|_| places::claim_mount(read_only)));
+        mounts.extend(claim.map(|_| locations::claim_mount(read_only)));
         container["volumeMounts"] = json!(mounts);
         container
     };
@@ -58,13 +64,13 @@ pub fn errand(backup: &EtcdBackup, place: &Place, version: &str, image: Option<&
             with_mounts(etcd, true),
         ],
         // It writes the proof beside the backup.
-        "containers": [with_mounts(ours(errand::AGENT, &compare), false)],
+        "containers": [with_mounts(ours(agent_job::AGENT, &compare), false)],
         "volumes": volumes,
     });
-    Errand {
-        name: errand::name_of("verify", backup),
+    AgentJob {
+        name: agent_job::name_of("verify", backup),
         label: labels::BACKUP_NAME,
-        pod: errand::pod(&template, credentials, parts),
+        pod: agent_job::pod(&template, credentials, parts),
         template,
         retries: RETRIES,
         deadline: DEADLINE,

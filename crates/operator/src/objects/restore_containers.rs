@@ -8,7 +8,7 @@ use etcd_operator_store::task::{Fetch, Find, Task};
 use serde_json::{Value, json};
 
 use super::pod::{GATE_MOUNT, GATE_VOLUME, MOUNT, Settings, VOLUME, gate_environment, locked_down};
-use crate::backups::places;
+use crate::backups::locations;
 
 /// The names of the two containers.
 pub const FETCH: &str = "fetch";
@@ -37,14 +37,14 @@ impl RestoreContainers<'_> {
     /// Brings the backup onto the volume, checked.
     pub fn fetch(&self, from: &RestoreFrom) -> Value {
         let task = Task::Fetch(Fetch {
-            from: Find { from: places::of_source(from), sha256: from.sha256.clone() },
+            from: Find { from: locations::of_source(from), sha256: from.sha256.clone() },
             file: SNAPSHOT.to_owned(),
             for_version: Some(self.spec.version.clone()),
         });
         let mut env = environment();
-        env.extend(places::environment(&task, from.credentials(), from.decryption.as_ref()));
+        env.extend(locations::environment(&task, from.credentials(), from.decryption.as_ref()));
         let mut mounts = vec![json!({"name": VOLUME, "mountPath": MOUNT})];
-        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| places::claim_mount(true)));
+        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| locations::claim_mount(true)));
         json!({
             "name": FETCH,
             "image": self.settings.agent_image,
@@ -98,7 +98,7 @@ impl RestoreContainers<'_> {
 
 /// The volume that the backup is on, if it is on one.
 pub fn source_volume(from: &RestoreFrom) -> Option<Value> {
-    from.persistent_volume_claim.as_ref().map(|claim| places::claim_volume(&claim.claim_name, true))
+    from.persistent_volume_claim.as_ref().map(|claim| locations::claim_volume(&claim.claim_name, true))
 }
 
 /// Tells the gate that etcd must find what was restored.

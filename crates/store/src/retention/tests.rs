@@ -90,7 +90,7 @@ fn what_may_have_been_proven_by_an_earlier_operator_stays_until_another_one_is()
     assert_eq!(days_kept(&last(1), "+?-"), [1, 2, 3], "nobody knows whether the second is good");
     assert_eq!(days_kept(&last(1), "??+"), [3]);
     assert_eq!(days_kept(&last(1), "?+?-"), [2, 3, 4]);
-    assert_eq!(days_kept(&last(1), ".?"), [1, 2], "it takes no other one's place");
+    assert_eq!(days_kept(&last(1), ".?"), [1, 2], "it takes no other one's location");
     assert_eq!(days_kept(&last(2), "???+"), [3, 4], "then it goes as the rules say");
 }
 
@@ -223,7 +223,7 @@ fn rules_that_say_nothing_keep_everything() {
 fn without_knowing_the_time_zone_nothing_goes() {
     let rules = Retention { keep_last: 1, time_zone: "Mars/Olympus".into(), ..Retention::default() };
     let failure = what_may_go(&rules, &plain(&[at("2026-01-01T00:00:00Z")]), at("2026-02-01T00:00:00Z")).unwrap_err();
-    assert_eq!(failure.reason, Reason::BadOrder);
+    assert_eq!(failure.reason, Reason::InvalidRequest);
     assert!(failure.message.contains("Mars/Olympus"), "{failure:?}");
 }
 

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use etcd_operator_store::destination::Destination;
 use etcd_operator_store::manifest::{Manifest, Origin};
-use etcd_operator_store::task::Place;
-use etcd_operator_store::upload::{Sealed, Sealing, Upload};
+use etcd_operator_store::task::Location;
+use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use object_store::memory::InMemory;
@@ -55,8 +55,8 @@ impl Default for Memory {
 
 impl Memory {
     pub fn destination(&self, url: &str) -> Destination {
-        let place = Place { url: url.into(), ..Place::default() };
-        Destination::in_store(Arc::clone(&self.objects) as _, Arc::clone(&self.uploads) as _, &place).unwrap()
+        let location = Location { url: url.into(), ..Location::default() };
+        Destination::in_store(Arc::clone(&self.objects) as _, Arc::clone(&self.uploads) as _, &location).unwrap()
     }
 
     pub fn fail_at_part(&self, part: usize) {
@@ -151,10 +151,10 @@ pub fn snapshot(size: usize) -> Vec<u8> {
 }
 
 /// All that can be done to a snapshot.
-pub fn sealings(recipient: &str) -> [Sealing; 4] {
-    let sealing = |compress, recipients| Sealing { compress, recipients };
+pub fn encodings(recipient: &str) -> [Encoding; 4] {
+    let encoding = |compress, recipients| Encoding { compress, recipients };
     let recipients = vec![recipient.to_owned()];
-    [sealing(false, vec![]), sealing(true, vec![]), sealing(false, recipients.clone()), sealing(true, recipients)]
+    [encoding(false, vec![]), encoding(true, vec![]), encoding(false, recipients.clone()), encoding(true, recipients)]
 }
 
 pub fn origin(name: &str) -> Origin {
@@ -166,15 +166,15 @@ pub fn origin(name: &str) -> Origin {
     }
 }
 
-pub async fn upload(to: &Destination, snapshot: &[u8], sealing: &Sealing) -> Sealed {
-    let mut upload = Upload::begin(to, &origin("one"), sealing).await.unwrap();
+pub async fn upload(to: &Destination, snapshot: &[u8], encoding: &Encoding) -> Encoded {
+    let mut upload = Upload::begin(to, &origin("one"), encoding).await.unwrap();
     for piece in snapshot.chunks(32 * 1024) {
         upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
     }
     upload.finish().await.unwrap()
 }
 
-pub fn manifest(origin: Origin, sealed: Sealed, taken_at: Timestamp) -> Manifest {
+pub fn manifest(origin: Origin, encoded: Encoded, taken_at: Timestamp) -> Manifest {
     Manifest {
         origin,
         cluster_id: "cdf818194e3a8c32".into(),
@@ -184,12 +184,12 @@ pub fn manifest(origin: Origin, sealed: Sealed, taken_at: Timestamp) -> Manifest
         member: "http://10.0.0.1:2379".into(),
         with_quorum: true,
         taken_at,
-        snapshot_size: sealed.snapshot.size,
-        snapshot_sha256: sealed.snapshot.sha256,
-        object_size: sealed.object.size,
-        object_sha256: sealed.object.sha256,
-        compression: sealed.compression,
-        encryption: sealed.encryption,
+        snapshot_size: encoded.snapshot.size,
+        snapshot_sha256: encoded.snapshot.sha256,
+        object_size: encoded.object.size,
+        object_sha256: encoded.object.sha256,
+        compression: encoded.compression,
+        encryption: encoded.encryption,
         kv_hash: None,
         to_verify: false,
     }

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::support::{CLUSTER, at, backup, condition, looked_at, nightly, time, with_status};
-use crate::schedule::plan::{Deletion, Look, Plan, Seen, is_to_be_restored, plan};
-use crate::schedule::taken::Taken;
+use crate::schedule::plan::{Deletion, Observed, ObservedCluster, Plan, is_to_be_restored, plan};
+use crate::schedule::scheduled_backup::ScheduledBackup;
 
 fn deleting() -> EtcdBackupSchedule {
     let mut schedule = nightly();
@@ -16,16 +16,16 @@ fn deleting() -> EtcdBackupSchedule {
 
 fn plan_with(
     schedule: &EtcdBackupSchedule,
-    cluster: &Seen,
-    taken: &[Taken],
+    cluster: &ObservedCluster,
+    taken: &[ScheduledBackup],
     deletion: Deletion,
     now: Timestamp,
 ) -> Plan {
-    plan(&Look { schedule, taken, cluster: cluster.clone(), deletion, now })
+    plan(&Observed { schedule, taken, cluster: cluster.clone(), deletion, now })
 }
 
-fn another() -> Seen {
-    Seen::There { uid: "another".to_owned() }
+fn another() -> ObservedCluster {
+    ObservedCluster::Present { uid: "another".to_owned() }
 }
 
 /// Changes a schedule as a user does.
@@ -41,17 +41,17 @@ fn remembered(schedule: &EtcdBackupSchedule) -> (Option<&str>, Option<&str>) {
 }
 
 /// The schedule after its cluster was found to be gone.
-fn after_loss(schedule: &EtcdBackupSchedule, found: &Seen) -> EtcdBackupSchedule {
+fn after_loss(schedule: &EtcdBackupSchedule, found: &ObservedCluster) -> EtcdBackupSchedule {
     with_status(schedule, plan_with(schedule, found, &[], Deletion::NotBegun, at("15T13:00")).status)
 }
 
 #[test]
 fn without_its_cluster_nothing_is_begun_and_nothing_is_made_up_for_later() {
     let schedule = looked_at(&nightly(), &[], at("15T12:00"));
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("16T03:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("16T03:00"));
     assert_eq!((plan.begin.clone(), plan.delete_backups_of.clone()), (None, None));
     assert_eq!(condition(&plan.status, "Ready"), Some(("False", "NoCluster")));
-    assert_eq!(plan.news.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["NoCluster"]);
+    assert_eq!(plan.notices.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["NoCluster"]);
     assert_eq!(plan.again, Some(time("2026-11-16T03:00:30Z")));
     let schedule = with_status(&schedule, plan.status);
     let plan = plan_with(&schedule, &another(), &[], Deletion::NotBegun, at("16T03:05"));
@@ -61,7 +61,7 @@ fn without_its_cluster_nothing_is_begun_and_nothing_is_made_up_for_later() {
 #[test]
 fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
     let schedule = looked_at(&nightly(), &[], at("15T12:00"));
-    for found in [Seen::Gone, another()] {
+    for found in [ObservedCluster::Gone, another()] {
         let mut schedule = after_loss(&schedule, &found);
         assert_eq!(condition(schedule.status.as_ref().expect("a status"), "BackupsDeleted"), None);
         // Asking for it when it is too late does not delete them either.
@@ -73,14 +73,14 @@ fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
 
 #[test]
 fn if_asked_for_they_are_deleted_once_it_is_sure_that_the_cluster_is_gone() {
-    let first = plan_with(&deleting(), &Seen::Gone, &[], Deletion::NotBegun, at("15T13:00"));
+    let first = plan_with(&deleting(), &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T13:00"));
     assert_eq!(first.delete_backups_of, None);
     assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
     assert_eq!(first.again, Some(time("2026-11-15T13:00:30Z")));
     let schedule = with_status(&deleting(), first.status);
-    let early = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
+    let early = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
     assert_eq!(early.delete_backups_of, None);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:30Z"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:30Z"));
     assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
     assert_eq!((plan.begin, plan.status.next_schedule_time), (None, None));
 }
@@ -101,8 +101,8 @@ fn while_it_is_not_asked_for_no_cluster_is_remembered() {
 
 #[test]
 fn while_a_cluster_of_that_name_lives_or_is_to_be_restored_nothing_is_deleted() {
-    for found in [another(), Seen::ToBeRestored] {
-        for before in [deleting(), after_loss(&deleting(), &Seen::Gone)] {
+    for found in [another(), ObservedCluster::ToBeRestored] {
+        for before in [deleting(), after_loss(&deleting(), &ObservedCluster::Gone)] {
             let schedule = after_loss(&before, &found);
             let status = schedule.status.as_ref().expect("a status");
             assert_eq!(condition(status, "BackupsDeleted"), None, "{found:?}");
@@ -112,25 +112,25 @@ fn while_a_cluster_of_that_name_lives_or_is_to_be_restored_nothing_is_deleted() 
         }
     }
     // If the restore comes to nothing, there will be another one.
-    let schedule = after_loss(&deleting(), &Seen::ToBeRestored);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    let schedule = after_loss(&deleting(), &ObservedCluster::ToBeRestored);
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
     // But what is there now is remembered, and if it goes for good, all goes.
     let schedule = after_loss(&deleting(), &another());
-    let schedule = after_loss(&schedule, &Seen::Gone);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    let schedule = after_loss(&schedule, &ObservedCluster::Gone);
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!(plan.delete_backups_of.as_deref(), Some("another"));
 }
 
 #[test]
 fn a_deletion_that_runs_is_stopped_if_there_is_a_cluster_again_or_nobody_asks_for_it() {
-    let gone = after_loss(&deleting(), &Seen::Gone);
+    let gone = after_loss(&deleting(), &ObservedCluster::Gone);
     let mut not_asked_for = gone.clone();
     edit(&mut not_asked_for, |spec| spec.delete_with_cluster = false);
     let failed = || Deletion::Failed { reason: "PodCannotStart".to_owned(), message: "no such Secret".to_owned() };
     let (runs, cases) = (
         || Deletion::Runs { trouble: None },
-        [(&gone, another()), (&gone, Seen::ToBeRestored), (&not_asked_for, Seen::Gone)],
+        [(&gone, another()), (&gone, ObservedCluster::ToBeRestored), (&not_asked_for, ObservedCluster::Gone)],
     );
     for (schedule, found) in cases {
         for deletion in [runs(), failed()] {
@@ -144,8 +144,8 @@ fn a_deletion_that_runs_is_stopped_if_there_is_a_cluster_again_or_nobody_asks_fo
             assert_ne!(plan.status.cluster_uid.as_deref(), Some(CLUSTER), "{found:?} {deletion:?}");
         }
     }
-    assert!(!plan_with(&gone, &Seen::Gone, &[], runs(), at("15T13:01")).stop_deleting);
-    assert!(!plan_with(&gone, &Seen::Gone, &[], failed(), at("15T13:01")).stop_deleting);
+    assert!(!plan_with(&gone, &ObservedCluster::Gone, &[], runs(), at("15T13:01")).stop_deleting);
+    assert!(!plan_with(&gone, &ObservedCluster::Gone, &[], failed(), at("15T13:01")).stop_deleting);
 }
 
 #[test]
@@ -153,13 +153,13 @@ fn a_cluster_that_went_between_edits_that_nobody_saw_keeps_its_backups() {
     // Off and on again.
     let mut schedule = deleting();
     edit(&mut schedule, |_| {});
-    let schedule = after_loss(&schedule, &Seen::Gone);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    let schedule = after_loss(&schedule, &ObservedCluster::Gone);
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
     // Once it is known that it went while it was asked for, the schedule may be corrected.
-    let mut schedule = after_loss(&deleting(), &Seen::Gone);
+    let mut schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     edit(&mut schedule, |spec| spec.suspend = true);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
 }
 
@@ -188,39 +188,39 @@ fn an_etcdrestore_holds_until_it_has_completed() {
 
 #[test]
 fn a_cluster_that_is_there_again_keeps_its_backups() {
-    let schedule = after_loss(&deleting(), &Seen::Gone);
-    let there = Seen::There { uid: CLUSTER.to_owned() };
+    let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
+    let there = ObservedCluster::Present { uid: CLUSTER.to_owned() };
     let plan = plan_with(&schedule, &there, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!(plan.delete_backups_of, None);
     assert_eq!(condition(&plan.status, "BackupsDeleted"), None);
     assert_eq!(condition(&plan.status, "Ready"), Some(("True", "Scheduled")));
     // If it goes again, the time begins anew.
     let schedule = with_status(&schedule, plan.status);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T15:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T15:00"));
     assert_eq!(plan.delete_backups_of, None);
 }
 
 #[test]
 fn nothing_is_deleted_while_a_backup_still_runs() {
-    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     let running = [backup(at("15T12:55"), 1)];
-    let plan = plan_with(&schedule, &Seen::Gone, &running, Deletion::NotBegun, at("15T14:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &running, Deletion::NotBegun, at("15T14:00"));
     assert_eq!(plan.delete_backups_of, None);
     assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
 }
 
 #[test]
 fn they_are_deleted_once_for_each_cluster() {
-    let schedule = after_loss(&deleting(), &Seen::Gone);
-    let runs = plan_with(&schedule, &Seen::Gone, &[], Deletion::Runs { trouble: None }, at("15T13:01"));
+    let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
+    let runs = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::Runs { trouble: None }, at("15T13:01"));
     assert_eq!(runs.delete_backups_of, None);
     assert_eq!(condition(&runs.status, "BackupsDeleted"), Some(("False", "Deleting")));
-    let done = plan_with(&schedule, &Seen::Gone, &[], Deletion::Done { deleted: 5 }, at("15T13:02"));
+    let done = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::Done { deleted: 5 }, at("15T13:02"));
     assert_eq!(condition(&done.status, "BackupsDeleted"), Some(("True", "Deleted")));
     assert_eq!((&done.status.cluster_uid, &done.status.cluster_name), (&None, &None));
 
     let schedule = with_status(&schedule, done.status);
-    let missing = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T14:00"));
+    let missing = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!(missing.delete_backups_of, None);
     assert_eq!(condition(&missing.status, "BackupsDeleted"), Some(("True", "Deleted")), "it can still be read");
     let plan = plan_with(&schedule, &another(), &[], Deletion::NotBegun, at("15T14:00"));
@@ -231,20 +231,20 @@ fn they_are_deleted_once_for_each_cluster() {
 
 #[test]
 fn what_could_not_be_deleted_is_told_and_tried_again_when_the_job_is_gone() {
-    let schedule = after_loss(&deleting(), &Seen::Gone);
+    let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     let failed = Deletion::Failed { reason: "AccessDenied".to_owned(), message: "no".to_owned() };
-    let plan = plan_with(&schedule, &Seen::Gone, &[], failed, at("15T14:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], failed, at("15T14:00"));
     assert_eq!(plan.delete_backups_of, None);
     assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "AccessDenied")));
-    assert!(plan.news.iter().any(|it| it.is_bad && it.reason == "AccessDenied"));
+    assert!(plan.notices.iter().any(|it| it.is_bad && it.reason == "AccessDenied"));
     let schedule = with_status(&schedule, plan.status);
-    let plan = plan_with(&schedule, &Seen::Gone, &[], Deletion::NotBegun, at("15T15:00"));
+    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T15:00"));
     assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
 }
 
 #[test]
 fn what_cannot_be_deleted_needs_no_stopping_and_is_told_once_it_is_to_be() {
-    let there = Seen::There { uid: CLUSTER.to_owned() };
+    let there = ObservedCluster::Present { uid: CLUSTER.to_owned() };
     let impossible = || Deletion::Impossible { message: "the template can't be filled".to_owned() };
     let plan = plan_with(&deleting(), &there, &[], impossible(), at("15T13:00"));
     assert!(!plan.stop_deleting && plan.delete_backups_of.is_none());
@@ -253,11 +253,11 @@ fn what_cannot_be_deleted_needs_no_stopping_and_is_told_once_it_is_to_be() {
     let plan = plan_with(&deleting(), &another(), &[], impossible(), at("15T13:00"));
     assert!(!plan.stop_deleting);
     assert_eq!(plan.status.cluster_uid.as_deref(), Some("another"), "no Job is named after the first");
-    let gone = after_loss(&deleting(), &Seen::Gone);
-    let plan = plan_with(&gone, &Seen::Gone, &[], impossible(), at("15T14:00"));
+    let gone = after_loss(&deleting(), &ObservedCluster::Gone);
+    let plan = plan_with(&gone, &ObservedCluster::Gone, &[], impossible(), at("15T14:00"));
     assert!(!plan.stop_deleting && plan.delete_backups_of.is_none());
-    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "BadOrder")));
-    assert!(plan.news.iter().any(|it| it.is_bad && it.reason == "BadOrder"));
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "InvalidRequest")));
+    assert!(plan.notices.iter().any(|it| it.is_bad && it.reason == "InvalidRequest"));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_schedule_that_is_given_another_cluster_deletes_nothing() {
     if let Some(spec) = &mut schedule.spec.backup_template.spec {
         spec.cluster_name = Some("other-etcd".to_owned());
     }
-    for found in [Seen::Gone, another()] {
+    for found in [ObservedCluster::Gone, another()] {
         let schedule = after_loss(&schedule, &found);
         let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T14:00"));
         assert_eq!(plan.delete_backups_of, None, "{found:?}");
@@ -280,9 +280,11 @@ fn a_cluster_that_is_given_by_its_address_needs_no_etcdcluster() {
     if let Some(spec) = &mut schedule.spec.backup_template.spec {
         spec.cluster_name = None;
     }
-    let schedule =
-        with_status(&schedule, plan_with(&schedule, &Seen::Elsewhere, &[], Deletion::NotBegun, at("15T12:00")).status);
-    let plan = plan_with(&schedule, &Seen::Elsewhere, &[], Deletion::NotBegun, at("16T03:00"));
+    let schedule = with_status(
+        &schedule,
+        plan_with(&schedule, &ObservedCluster::External, &[], Deletion::NotBegun, at("15T12:00")).status,
+    );
+    let plan = plan_with(&schedule, &ObservedCluster::External, &[], Deletion::NotBegun, at("16T03:00"));
     assert!(plan.begin.is_some());
     assert_eq!(plan.status.cluster_uid, None);
 }

@@ -54,12 +54,12 @@ fn what_is_later_than_the_deadline_is_left_out_and_told() {
     assert_eq!(plan_at(&schedule, &[], at("16T03:10")).begin, Some(begin("16T03:00", 1)));
     let plan = plan_at(&schedule, &[], time("2026-11-16T03:10:01Z"));
     assert_eq!(plan.begin, None);
-    assert_eq!(plan.news.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["BackupMissed"]);
+    assert_eq!(plan.notices.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(), ["BackupMissed"]);
     assert_eq!(plan.status.last_schedule_time.as_ref().map(|it| it.0), Some(at("16T03:00")));
 
     let schedule = with_status(&schedule, plan.status);
     let later = plan_at(&schedule, &[], at("16T04:00"));
-    assert_eq!((later.begin, later.news), (None, vec![]), "it is expected once");
+    assert_eq!((later.begin, later.notices), (None, vec![]), "it is expected once");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_had_to_wait_is_made_up_for_when_the_other_one_ends_unless_it_is_too_late
 
 #[test]
 fn a_backup_for_another_reason_is_waited_for_but_not_replaced() {
-    let other = crate::schedule::taken::Taken { run: None, ..backup(at("16T02:50"), 0) };
+    let other = crate::schedule::scheduled_backup::ScheduledBackup { run: None, ..backup(at("16T02:50"), 0) };
     let mut schedule = nightly_since("16T02:00");
     assert_eq!(plan_at(&schedule, std::slice::from_ref(&other), at("16T03:00")).begin, None);
     schedule.spec.concurrency_policy = ConcurrencyPolicy::Replace;

@@ -4,7 +4,7 @@ use etcd_operator_api::EtcdBackup;
 use serde_json::{Value, json};
 
 use super::support::{at, backup, ended, looked_at, nightly, plan_at, time};
-use crate::schedule::taken::{End, Run, Taken, is_of};
+use crate::schedule::scheduled_backup::{End, Run, ScheduledBackup, is_of};
 
 fn object(annotations: Value, status: Value) -> EtcdBackup {
     let object = json!({
@@ -39,10 +39,10 @@ fn an_etcdbackup_tells_its_time_its_number_and_its_end() {
         (json!({"phase": "Completed", "completionTime": "2026-11-16T03:05:00Z", "verified": false}), finished(false)),
         (json!({"phase": "Failed", "completionTime": "2026-11-16T03:05:00Z"}), finished(false)),
     ] {
-        let taken = Taken::of(&object(notes.clone(), status.clone()));
+        let taken = ScheduledBackup::of(&object(notes.clone(), status.clone()));
         assert_eq!((taken.run, taken.end), (run, end), "{status}");
     }
-    assert_eq!(Taken::of(&object(json!({}), json!({}))).run, None);
+    assert_eq!(ScheduledBackup::of(&object(json!({}), json!({}))).run, None);
     assert!(is_of(&object(json!({}), json!({})), "5c1e"));
     assert!(!is_of(&object(json!({}), json!({})), "another"));
 }
@@ -60,7 +60,7 @@ fn failures_are_counted_until_one_succeeds() {
         // Once more, as after a crash, and with old objects gone.
         let plan = plan_at(&schedule, &taken, at(&format!("{day}T04:01")));
         assert_eq!(plan.status.consecutive_failures, counts[counts.len() - 1]);
-        taken.retain(|it| !plan.superfluous.contains(&it.name));
+        taken.retain(|it| !plan.beyond_history_limits.contains(&it.name));
     }
     assert_eq!(counts, [0, 1, 2, 3, 4, 0, 1]);
     let status = schedule.status.expect("it was looked at");
@@ -86,7 +86,7 @@ fn the_oldest_objects_go_and_never_one_that_runs_or_is_not_counted() {
     schedule.spec.successful_backups_history_limit = 2;
     schedule.spec.failed_backups_history_limit = 1;
     let night = |day: i64| at(&format!("{day}T03:00"));
-    let mut taken: Vec<Taken> = vec![
+    let mut taken: Vec<ScheduledBackup> = vec![
         backup(night(19), 9),
         ended(night(14), 4, true),
         ended(night(11), 1, true),
@@ -96,9 +96,10 @@ fn the_oldest_objects_go_and_never_one_that_runs_or_is_not_counted() {
         ended(night(15), 5, false),
         ended(night(17), 7, true),
     ];
-    let gone = |taken: &[Taken]| {
+    let gone = |taken: &[ScheduledBackup]| {
         let plan = plan_at(&schedule, taken, at("19T04:00"));
-        let numbers = plan.superfluous.iter().filter_map(|name| taken.iter().find(|it| it.name == *name)?.run);
+        let numbers =
+            plan.beyond_history_limits.iter().filter_map(|name| taken.iter().find(|it| it.name == *name)?.run);
         numbers.map(|run| run.number).collect::<Vec<_>>()
     };
     assert_eq!(gone(&taken), [1, 2, 3, 5]);
@@ -117,7 +118,7 @@ fn a_history_limit_of_zero_keeps_none() {
     schedule.spec.successful_backups_history_limit = 0;
     let taken = [ended(at("11T03:00"), 1, true)];
     let plan = plan_at(&schedule, &taken, at("11T04:00"));
-    assert_eq!(plan.superfluous, [taken[0].name.clone()]);
+    assert_eq!(plan.beyond_history_limits, [taken[0].name.clone()]);
     assert_eq!(plan.status.last_backup, Some(taken[0].name.clone()));
     schedule.status = Some(plan.status.clone());
     assert_eq!(plan_at(&schedule, &[], at("11T04:00")).status, plan.status, "all that is worth knowing is kept");
@@ -127,9 +128,9 @@ fn a_history_limit_of_zero_keeps_none() {
 fn a_backup_for_another_reason_stays() {
     let mut schedule = looked_at(&nightly(), &[], at("10T12:00"));
     schedule.spec.successful_backups_history_limit = 0;
-    let upgrade = Taken { run: None, name: "nightly-upgrade-3".to_owned(), ..ended(at("11T10:00"), 0, true) };
+    let upgrade = ScheduledBackup { run: None, name: "nightly-upgrade-3".to_owned(), ..ended(at("11T10:00"), 0, true) };
     let plan = plan_at(&schedule, &[upgrade], at("11T11:00"));
-    assert_eq!(plan.superfluous, Vec::<String>::new());
+    assert_eq!(plan.beyond_history_limits, Vec::<String>::new());
     assert_eq!(plan.status.last_successful_time.map(|it| it.0), Some(at("11T10:05")), "but it is a backup");
 }
 
@@ -142,5 +143,5 @@ fn names_are_ordered_as_numbers() {
     let taken = [ended(late, 2, true), ended(early, 1, true)];
     assert!(taken[0].name < taken[1].name);
     let plan = plan_at(&schedule, &taken, at("11T04:00"));
-    assert_eq!(plan.superfluous, [taken[1].name.clone()]);
+    assert_eq!(plan.beyond_history_limits, [taken[1].name.clone()]);
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::support::{at, nightly, with_status};
-use crate::schedule::plan::{Deletion, Look, Plan, Seen, plan};
+use crate::schedule::plan::{Deletion, Observed, ObservedCluster, Plan, plan};
 
 #[derive(Clone, Debug)]
 enum Event {
@@ -21,7 +21,7 @@ enum Event {
     Delete,
     Pass(i64),
     /// The operator looks, and ends after so many steps.
-    Look(usize),
+    Observed(usize),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -33,7 +33,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => any::<bool>().prop_map(Event::EndRestore),
         1 => Just(Event::Delete),
         3 => (1_i64..60).prop_map(Event::Pass),
-        6 => prop_oneof![2 => Just(usize::MAX), 1 => 0_usize..3].prop_map(Event::Look),
+        6 => prop_oneof![2 => Just(usize::MAX), 1 => 0_usize..3].prop_map(Event::Observed),
     ];
     prop::collection::vec(event, 1..60)
 }
@@ -75,9 +75,9 @@ impl World {
 
     fn plan(&self) -> Plan {
         let cluster = match self.cluster {
-            Some(number) => Seen::There { uid: number.to_string() },
-            None if self.restores => Seen::ToBeRestored,
-            None => Seen::Gone,
+            Some(number) => ObservedCluster::Present { uid: number.to_string() },
+            None if self.restores => ObservedCluster::ToBeRestored,
+            None => ObservedCluster::Gone,
         };
         // The Job is found by the name of the cluster that is remembered.
         let deletion = match self.job.as_ref().filter(|(of, _)| Some(of) == self.remembered().as_ref()) {
@@ -85,11 +85,11 @@ impl World {
             Some((_, false)) => Deletion::Runs { trouble: None },
             Some((_, true)) => Deletion::Done { deleted: 1 },
         };
-        plan(&Look { schedule: &self.schedule, taken: &[], cluster, deletion, now: self.now })
+        plan(&Observed { schedule: &self.schedule, taken: &[], cluster, deletion, now: self.now })
     }
 
     /// The same steps in the same order as the operator, each of which may be its last. A new status leads to another look.
-    fn look(&mut self, mut steps: usize) {
+    fn observed(&mut self, mut steps: usize) {
         for _ in 0..5 {
             let planned = self.plan();
             if planned.stop_deleting {
@@ -152,7 +152,7 @@ impl World {
             }
             Event::Delete => self.job = self.job.take().map(|(of, _)| (of, true)),
             Event::Pass(seconds) => self.now += SignedDuration::from_secs(*seconds),
-            Event::Look(steps) => self.look(*steps),
+            Event::Observed(steps) => self.observed(*steps),
             Event::CreateCluster | Event::EndRestore(_) => {}
         }
     }
@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn backups_are_deleted_only_for_a_cluster_that_is_gone_for_good(events in events()) {
         let mut world = World::new();
-        world.look(usize::MAX);
+        world.observed(usize::MAX);
         for event in &events {
             world.live_through(event);
         }

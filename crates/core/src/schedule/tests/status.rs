@@ -1,7 +1,7 @@
 //! What is said about a schedule.
 
 use super::support::{at, backup, condition, ended, looked_at, nightly, plan_at, time, with_status};
-use crate::schedule::taken::Taken;
+use crate::schedule::scheduled_backup::ScheduledBackup;
 
 #[test]
 fn a_schedule_that_cannot_be_understood_says_so_until_it_is_changed() {
@@ -10,14 +10,14 @@ fn a_schedule_that_cannot_be_understood_says_so_until_it_is_changed() {
     let plan = plan_at(&schedule, &[], at("16T10:00"));
     assert_eq!((plan.begin.clone(), plan.again), (None, None));
     assert_eq!(condition(&plan.status, "Ready"), Some(("False", "InvalidSchedule")));
-    let [news] = &plan.news[..] else { panic!("{:?}", plan.news) };
+    let [notices] = &plan.notices[..] else { panic!("{:?}", plan.notices) };
     assert!(
-        news.is_bad && news.reason == "InvalidSchedule" && news.note.contains(r#""61" is not a minute"#),
-        "{news:?}"
+        notices.is_bad && notices.reason == "InvalidSchedule" && notices.note.contains(r#""61" is not a minute"#),
+        "{notices:?}"
     );
 
     let mut schedule = with_status(&schedule, plan.status);
-    assert_eq!(plan_at(&schedule, &[], at("16T11:00")).news, [], "it is expected once");
+    assert_eq!(plan_at(&schedule, &[], at("16T11:00")).notices, [], "it is expected once");
     schedule.spec.schedule = "0 3 * * *".to_owned();
     let schedule = looked_at(&schedule, &[], at("16T12:00"));
     assert_eq!(condition(schedule.status.as_ref().expect("a status"), "Ready"), Some(("True", "Scheduled")));
@@ -31,11 +31,11 @@ fn a_status_that_says_nothing_new_stays_as_it_is() {
     let schedule = looked_at(&nightly(), &taken, at("16T04:00"));
     let plan = plan_at(&schedule, &taken, at("16T05:00"));
     assert_eq!(Some(plan.status), schedule.status);
-    assert_eq!(plan.news, []);
+    assert_eq!(plan.notices, []);
 }
 
 /// Whether a schedule is overdue, given the ends of its backups since 15 November.
-fn is_overdue(schedule: &str, deadline: Option<i64>, taken: &[Taken], now: &str) -> bool {
+fn is_overdue(schedule: &str, deadline: Option<i64>, taken: &[ScheduledBackup], now: &str) -> bool {
     let mut subject = nightly();
     subject.spec.schedule = schedule.to_owned();
     subject.spec.starting_deadline_seconds = deadline;
@@ -82,11 +82,11 @@ fn being_overdue_is_told_once_and_looked_for_in_time() {
     let schedule = looked_at(&nightly(), &[], at("10T12:00"));
     let failed = [ended(at("11T03:00"), 1, false), ended(at("12T03:00"), 2, false)];
     let plan = plan_at(&schedule, &failed, at("12T04:00"));
-    let [news] = &plan.news[..] else { panic!("{:?}", plan.news) };
-    assert!(news.is_bad && news.reason == "Overdue", "{news:?}");
-    assert_eq!(news.note, "no backup has succeeded yet; 2 have failed");
+    let [notices] = &plan.notices[..] else { panic!("{:?}", plan.notices) };
+    assert!(notices.is_bad && notices.reason == "Overdue", "{notices:?}");
+    assert_eq!(notices.note, "no backup has succeeded yet; 2 have failed");
     let schedule = with_status(&schedule, plan.status);
-    assert_eq!(plan_at(&schedule, &failed, at("12T05:00")).news, []);
+    assert_eq!(plan_at(&schedule, &failed, at("12T05:00")).notices, []);
 
     let mut late = nightly();
     late.spec.starting_deadline_seconds = Some(600);

@@ -11,8 +11,8 @@ use proptest::sample::select;
 
 use super::support::{CLUSTER, nightly, time};
 use crate::schedule::cron::{Cron, parse};
-use crate::schedule::plan::{Begin, Deletion, Look, Plan, Seen, plan};
-use crate::schedule::taken::{End, Run, Taken};
+use crate::schedule::plan::{Begin, Deletion, Observed, ObservedCluster, Plan, plan};
+use crate::schedule::scheduled_backup::{End, Run, ScheduledBackup};
 
 /// Schedules that users switch between, in stories of two kinds.
 const SPARSE: [(&str, &str); 4] =
@@ -79,7 +79,7 @@ fn stories() -> impl Strategy<Value = Story> {
 struct World {
     now: Timestamp,
     schedule: EtcdBackupSchedule,
-    backups: BTreeMap<String, Taken>,
+    backups: BTreeMap<String, ScheduledBackup>,
     /// When the backups that run will end, and how.
     to_end: BTreeMap<String, End>,
     ends: Vec<(SignedDuration, bool)>,
@@ -137,9 +137,15 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
-        let taken: Vec<Taken> = self.backups.values().cloned().collect();
-        let cluster = Seen::There { uid: CLUSTER.to_owned() };
-        plan(&Look { schedule: &self.schedule, taken: &taken, cluster, deletion: Deletion::NotBegun, now: self.now })
+        let taken: Vec<ScheduledBackup> = self.backups.values().cloned().collect();
+        let cluster = ObservedCluster::Present { uid: CLUSTER.to_owned() };
+        plan(&Observed {
+            schedule: &self.schedule,
+            taken: &taken,
+            cluster,
+            deletion: Deletion::NotBegun,
+            now: self.now,
+        })
     }
 
     /// Before each thing that the operator does it may turn out that it did the last one before.
@@ -155,7 +161,7 @@ impl World {
     }
 
     /// What the operator does each time it looks: the same steps in the same order, each of which may be its last.
-    fn look(&mut self) -> Result<(), Crashed> {
+    fn observed(&mut self) -> Result<(), Crashed> {
         for _ in 0..20 {
             let planned = self.plan();
             if let Some(begin) = &planned.begin {
@@ -168,7 +174,7 @@ impl World {
                 self.make(begin);
             }
             if self.schedule.status.as_ref() == Some(&planned.status) {
-                for name in &planned.superfluous {
+                for name in &planned.beyond_history_limits {
                     self.step()?;
                     let gone = self.backups.remove(name);
                     assert!(gone.is_some_and(|it| it.end.is_some()), "{name} ran, or was not there");
@@ -176,7 +182,7 @@ impl World {
             }
             let planned = self.plan();
             assert_eq!(planned.begin.as_ref().filter(|_| planned.stop.is_empty()), None, "one was begun just now");
-            if self.schedule.status.as_ref() == Some(&planned.status) && planned.superfluous.is_empty() {
+            if self.schedule.status.as_ref() == Some(&planned.status) && planned.beyond_history_limits.is_empty() {
                 self.next_look = planned.again;
                 self.check_that_nothing_is_forgotten();
                 return Ok(());
@@ -221,7 +227,7 @@ impl World {
         );
         let (length, succeeded) = self.ends[self.made.len() % self.ends.len()];
         let run = Some(Run { at: begin.at, number: begin.number });
-        let taken = Taken { name: begin.name.clone(), run, end: None, deleting: false };
+        let taken = ScheduledBackup { name: begin.name.clone(), run, end: None, deleting: false };
         self.to_end.insert(begin.name.clone(), End { at: self.now + length, succeeded });
         self.backups.insert(begin.name.clone(), taken);
         self.made.push(begin.clone());
@@ -242,9 +248,9 @@ impl World {
     /// Lets time pass until something happens: a backup ends, or the operator wants to look.
     fn pass(&mut self, until: Timestamp, is_up: bool) -> Result<(), Crashed> {
         loop {
-            let look = self.next_look.filter(|_| is_up).map(|look| look.max(self.now));
+            let observed = self.next_look.filter(|_| is_up).map(|observed| observed.max(self.now));
             let end = self.to_end.values().map(|end| end.at).min();
-            let Some(next) = look.into_iter().chain(end).min().filter(|next| *next <= until) else {
+            let Some(next) = observed.into_iter().chain(end).min().filter(|next| *next <= until) else {
                 self.now = until;
                 return Ok(());
             };
@@ -264,7 +270,7 @@ impl World {
                 let asleep =
                     slept_through.filter(|_| before.1 == Some(self.written_form()) && self.next_look.is_some());
                 assert_eq!(asleep, None, "nobody looked");
-                self.look()?;
+                self.observed()?;
             }
         }
     }

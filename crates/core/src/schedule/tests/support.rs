@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
-use crate::schedule::plan::{Deletion, Look, Plan, Seen, plan};
-use crate::schedule::taken::{End, Run, Taken, name_of};
+use crate::schedule::plan::{Deletion, Observed, ObservedCluster, Plan, plan};
+use crate::schedule::scheduled_backup::{End, Run, ScheduledBackup, name_of};
 
 pub const CLUSTER: &str = "7a1f";
 
@@ -43,23 +43,23 @@ pub fn nightly() -> EtcdBackupSchedule {
 }
 
 /// The backup of a time. It runs.
-pub fn backup(time: Timestamp, number: i64) -> Taken {
-    Taken { name: name_of("nightly", time), run: Some(Run { at: time, number }), end: None, deleting: false }
+pub fn backup(time: Timestamp, number: i64) -> ScheduledBackup {
+    ScheduledBackup { name: name_of("nightly", time), run: Some(Run { at: time, number }), end: None, deleting: false }
 }
 
 /// One that ended after five minutes.
-pub fn ended(time: Timestamp, number: i64, succeeded: bool) -> Taken {
-    Taken { end: Some(End { at: time + minutes(5), succeeded }), ..backup(time, number) }
+pub fn ended(time: Timestamp, number: i64, succeeded: bool) -> ScheduledBackup {
+    ScheduledBackup { end: Some(End { at: time + minutes(5), succeeded }), ..backup(time, number) }
 }
 
 /// What is planned for a schedule whose cluster is there.
-pub fn plan_at(schedule: &EtcdBackupSchedule, taken: &[Taken], now: Timestamp) -> Plan {
-    let cluster = Seen::There { uid: CLUSTER.to_owned() };
-    plan(&Look { schedule, taken, cluster, deletion: Deletion::NotBegun, now })
+pub fn plan_at(schedule: &EtcdBackupSchedule, taken: &[ScheduledBackup], now: Timestamp) -> Plan {
+    let cluster = ObservedCluster::Present { uid: CLUSTER.to_owned() };
+    plan(&Observed { schedule, taken, cluster, deletion: Deletion::NotBegun, now })
 }
 
 /// The same schedule after it was looked at.
-pub fn looked_at(schedule: &EtcdBackupSchedule, taken: &[Taken], now: Timestamp) -> EtcdBackupSchedule {
+pub fn looked_at(schedule: &EtcdBackupSchedule, taken: &[ScheduledBackup], now: Timestamp) -> EtcdBackupSchedule {
     with_status(schedule, plan_at(schedule, taken, now).status)
 }
 

@@ -2,7 +2,7 @@
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
 use etcd_operator_core::schedule::plan::Begin;
-use etcd_operator_core::schedule::taken::{NUMBER, SCHEDULED_AT, is_of};
+use etcd_operator_core::schedule::scheduled_backup::{NUMBER, SCHEDULED_AT, is_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
 use kube::{Api, Resource, ResourceExt};

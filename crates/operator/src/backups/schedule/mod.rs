@@ -9,8 +9,8 @@ mod prune;
 use std::time::Duration;
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, EtcdRestore, labels};
-use etcd_operator_core::schedule::plan::{Deletion, Look, Plan, Seen, is_to_be_restored, plan};
-use etcd_operator_core::schedule::taken::{Taken, is_of};
+use etcd_operator_core::schedule::plan::{Deletion, Observed, ObservedCluster, Plan, is_to_be_restored, plan};
+use etcd_operator_core::schedule::scheduled_backup::{ScheduledBackup, is_of};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::{Context, Error, status};
 
-pub use prune::place_of_all;
+pub use prune::location_of_all;
 
 /// How long to sleep at most: clocks are set, and machines are stopped and go on.
 const AT_MOST: Duration = Duration::from_secs(3600);
@@ -31,7 +31,7 @@ const AT_LEAST: Duration = Duration::from_millis(100);
 struct World {
     schedule: EtcdBackupSchedule,
     backups: Vec<EtcdBackup>,
-    cluster: Seen,
+    cluster: ObservedCluster,
     deletion: Deletion,
 }
 
@@ -40,7 +40,7 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
         return Ok(Action::await_change());
     }
     let cluster = see_cluster(schedule, context).await?;
-    let deletion = prune::look(schedule, context).await?;
+    let deletion = prune::observed(schedule, context).await?;
     let mut world = World { schedule: schedule.clone(), backups: in_cache(schedule, context), cluster, deletion };
     let now = Timestamp::now();
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -68,9 +68,9 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
 
 impl World {
     fn plan(&self, now: Timestamp) -> Plan {
-        let taken: Vec<Taken> = self.backups.iter().map(Taken::of).collect();
+        let taken: Vec<ScheduledBackup> = self.backups.iter().map(ScheduledBackup::of).collect();
         let (cluster, deletion) = (self.cluster.clone(), self.deletion.clone());
-        plan(&Look { schedule: &self.schedule, taken: &taken, cluster, deletion, now })
+        plan(&Observed { schedule: &self.schedule, taken: &taken, cluster, deletion, now })
     }
 
     /// The same schedule as the API server has it now, unless it is gone.
@@ -89,13 +89,16 @@ impl World {
         let backups = backups.filter(|backup| is_of(backup, &uid)).collect();
         // What is decided last is whether backups are deleted, so the cluster is asked for once more.
         let cluster = see_cluster(&schedule, context).await?;
-        let deletion = prune::look(&schedule, context).await?;
+        let deletion = prune::observed(&schedule, context).await?;
         Ok(Some(World { schedule, backups, cluster, deletion }))
     }
 }
 
 fn is_idle(plan: &Plan) -> bool {
-    plan.begin.is_none() && plan.delete_backups_of.is_none() && !plan.stop_deleting && plan.superfluous.is_empty()
+    plan.begin.is_none()
+        && plan.delete_backups_of.is_none()
+        && !plan.stop_deleting
+        && plan.beyond_history_limits.is_empty()
 }
 
 fn in_cache(schedule: &EtcdBackupSchedule, context: &Context) -> Vec<EtcdBackup> {
@@ -106,18 +109,18 @@ fn in_cache(schedule: &EtcdBackupSchedule, context: &Context) -> Vec<EtcdBackup>
 }
 
 /// Asks the API server itself: what follows from a cluster that is gone must not follow from a cache that is behind.
-async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Seen, Error> {
-    let Some(name) = schedule.spec.backup_spec().cluster_name else { return Ok(Seen::Elsewhere) };
+async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result<ObservedCluster, Error> {
+    let Some(name) = schedule.spec.backup_spec().cluster_name else { return Ok(ObservedCluster::External) };
     let namespace = schedule.namespace().unwrap_or_default();
     let clusters: Api<EtcdCluster> = Api::namespaced(context.client.clone(), &namespace);
     let found = clusters.get_metadata_opt(&name).await;
     let found = found.map_err(Error::doing(format!("reading the EtcdCluster {namespace}/{name}")))?;
     match found {
-        Some(cluster) => Ok(Seen::There { uid: cluster.uid().unwrap_or_default() }),
+        Some(cluster) => Ok(ObservedCluster::Present { uid: cluster.uid().unwrap_or_default() }),
         None if schedule.spec.delete_with_cluster && is_restored(&name, &namespace, context).await? => {
-            Ok(Seen::ToBeRestored)
+            Ok(ObservedCluster::ToBeRestored)
         }
-        None => Ok(Seen::Gone),
+        None => Ok(ObservedCluster::Gone),
     }
 }
 
@@ -152,7 +155,7 @@ async fn carry_out(plan: &Plan, world: &mut World, context: &Context) -> Result<
     }
     // What is left of them is in the status, so not before it is there.
     if world.schedule.status.as_ref() == Some(&plan.status) {
-        for backup in act::named(&world.backups, &plan.superfluous) {
+        for backup in act::named(&world.backups, &plan.beyond_history_limits) {
             act::delete(backup, context).await?;
         }
     }
@@ -165,11 +168,11 @@ async fn report(plan: &Plan, schedule: &EtcdBackupSchedule, context: &Context) -
     }
     debug!(status = ?plan.status, "reporting");
     status::write(schedule, &plan.status, context).await?;
-    for news in &plan.news {
-        if news.is_bad {
-            context.events.failed(schedule, &news.reason, news.note.clone()).await;
+    for notices in &plan.notices {
+        if notices.is_bad {
+            context.events.failed(schedule, &notices.reason, notices.note.clone()).await;
         } else {
-            context.events.done(schedule, &news.reason, &schedule.name_any(), news.note.clone()).await;
+            context.events.done(schedule, &notices.reason, &schedule.name_any(), notices.note.clone()).await;
         }
     }
     Ok(())

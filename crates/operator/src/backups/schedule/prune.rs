@@ -2,23 +2,23 @@
 
 use etcd_operator_api::{EtcdBackupSchedule, Variables, labels};
 use etcd_operator_core::schedule::plan::Deletion;
-use etcd_operator_store::task::{Place, Prune, Task};
+use etcd_operator_store::task::{Location, Prune, Task};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::super::errand::{self, Errand, Progress};
-use super::super::{Context, Error, places};
+use super::super::agent_job::{self, AgentJob, Progress};
+use super::super::{Context, Error, locations};
 
 /// How far it has come, for the cluster that was seen last.
-pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Deletion, Error> {
+pub async fn observed(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Deletion, Error> {
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(Deletion::NotBegun) };
     let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
-    let seen = errand::look(&name, &namespace, context);
-    Ok(match seen.progress {
-        Progress::NotBegun => match place_of_all(schedule) {
+    let state = agent_job::look(&name, &namespace, context);
+    Ok(match state.progress {
+        Progress::NotBegun => match location_of_all(schedule) {
             Ok(_) => Deletion::NotBegun,
             Err(message) => Deletion::Impossible { message },
         },
@@ -31,8 +31,8 @@ pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<De
             }
         }
         Progress::Failed { reason, message, .. } => Deletion::Failed { reason, message },
-        Progress::Unheard => {
-            errand::end(&name, &namespace, seen.job, context).await?;
+        Progress::NoReport => {
+            agent_job::end(&name, &namespace, state.job, context).await?;
             Deletion::Runs { trouble: None }
         }
     })
@@ -40,24 +40,24 @@ pub async fn look(schedule: &EtcdBackupSchedule, context: &Context) -> Result<De
 
 pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Context) -> Result<(), Error> {
     // Otherwise `look` would have said so.
-    let Ok(below) = place_of_all(schedule) else { return Ok(()) };
+    let Ok(below) = location_of_all(schedule) else { return Ok(()) };
     let spec = schedule.spec.backup_spec();
     let (template, credentials) = (spec.pod_template(), spec.destination.credentials());
     let claim = spec.destination.persistent_volume_claim.as_ref();
-    let whose = places::identity_of(schedule, context).await?;
+    let whose = locations::identity_of(schedule, context).await?;
     let task = Task::Prune(Prune { below, schedule: whose, retention: None });
-    let mut agent = errand::agent(errand::AGENT, &task, credentials, None, &template, &context.settings);
-    agent["volumeMounts"] = claim.map(|_| json!([places::claim_mount(false)])).unwrap_or_default();
-    let volumes = claim.map(|claim| json!([places::claim_volume(&claim.claim_name, false)]));
-    let errand = Errand {
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, &context.settings);
+    agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(false)])).unwrap_or_default();
+    let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, false)]));
+    let agent_job = AgentJob {
         name: name_of(schedule, cluster),
         label: labels::BACKUP_SCHEDULE_NAME,
-        pod: errand::pod(&template, credentials, json!({"containers": [agent], "volumes": volumes})),
+        pod: agent_job::pod(&template, credentials, json!({"containers": [agent], "volumes": volumes})),
         template,
         retries: spec.backoff_limit,
         deadline: spec.active_deadline(),
     };
-    errand.begin(schedule, context).await
+    agent_job.begin(schedule, context).await
 }
 
 /// Stops it, if it runs: the backups that are still there stay.
@@ -65,19 +65,19 @@ pub async fn stop(schedule: &EtcdBackupSchedule, context: &Context) -> Result<()
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(()) };
     let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
-    let job = errand::look(&name, &namespace, context).job;
-    errand::end(&name, &namespace, job, context).await
+    let job = agent_job::look(&name, &namespace, context).job;
+    agent_job::end(&name, &namespace, job, context).await
 }
 
 /// The name of the Job: it is done once for each cluster.
 fn name_of(schedule: &EtcdBackupSchedule, cluster: &str) -> String {
     let cluster: String = cluster.chars().take(7).collect();
-    format!("{}-{cluster}", errand::name_of("prune", schedule))
+    format!("{}-{cluster}", agent_job::name_of("prune", schedule))
 }
 
 /// The folder that has all backups of the schedule in it, however deep. The error is a sentence about a template that can't be
 /// filled.
-pub fn place_of_all(schedule: &EtcdBackupSchedule) -> Result<Place, String> {
+pub fn location_of_all(schedule: &EtcdBackupSchedule) -> Result<Location, String> {
     let spec = schedule.spec.backup_spec();
     let namespace = schedule.namespace().unwrap_or_default();
     let like = |name: &str, created: Timestamp| {
@@ -88,11 +88,11 @@ pub fn place_of_all(schedule: &EtcdBackupSchedule) -> Result<Place, String> {
             created: &Time(created),
             cluster_name: spec.cluster_name.as_deref(),
         };
-        places::of_destination(&spec.destination, &variables)
+        locations::of_destination(&spec.destination, &variables)
     };
     // What two backups with nothing in common have in common.
     let (one, other) = (like("a", Timestamp::UNIX_EPOCH)?, like("b", Timestamp::MAX)?);
-    Ok(Place { url: common_folder(&one.url, &other.url), ..one })
+    Ok(Location { url: common_folder(&one.url, &other.url), ..one })
 }
 
 /// The part of two URLs up to the last `/` before they differ, with the query of the first.

@@ -1,0 +1,218 @@
+//! Which member is asked for its snapshot.
+
+use std::cmp::Reverse;
+
+use etcd_operator_etcd::{AlarmKind, Status};
+use etcd_operator_store::report::{Failure, Reason};
+
+/// What came of asking one address. The error says at which, and why.
+pub type Answer = Result<Said, String>;
+
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub url: String,
+    pub status: Status,
+    /// Whether the member served a read that the cluster agreed on. Learners never do.
+    pub agreed_on_a_read: bool,
+}
+
+/// Whom to ask.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub with_quorum: bool,
+    /// Indices of the answers, the best first.
+    pub best_first: Vec<usize>,
+}
+
+/// With a quorum, the members that are part of it: each has all that was acknowledged when it was asked. Without one, all
+/// that answer: the one that has most comes first. Never a member whose data is known to be wrong.
+pub fn members_to_try(answers: &[Answer]) -> Result<Choice, Failure> {
+    let all_said = || answers.iter().enumerate().filter_map(|(index, answer)| Some((index, answer.as_ref().ok()?)));
+    are_of_one_cluster(all_said().map(|(_, said)| said))?;
+    let with_quorum = all_said().any(|(_, said)| is_in_quorum(said));
+    let mut chosen: Vec<(usize, &Said)> = all_said().filter(|(_, said)| !is_corrupt(&said.status)).collect();
+    if with_quorum {
+        chosen.retain(|(_, said)| is_in_quorum(said) || (said.status.is_learner && said.status.leader != 0));
+        chosen.sort_by_key(|(_, Said { status, .. })| {
+            let leads = status.leader == status.member_id;
+            (status.is_learner, !is_healthy(status), leads, Reverse(status.raft_applied_index))
+        });
+    } else {
+        chosen.sort_by_key(|(_, Said { status, .. })| {
+            (Reverse(status.revision), status.is_learner, Reverse(status.raft_applied_index))
+        });
+    }
+    if chosen.is_empty() {
+        return Err(Failure { reason: Reason::EtcdUnreachable, message: why_nobody(answers) });
+    }
+    Ok(Choice { with_quorum, best_first: chosen.into_iter().map(|(index, _)| index).collect() })
+}
+
+fn is_in_quorum(said: &Said) -> bool {
+    said.status.leader != 0 && said.agreed_on_a_read
+}
+
+/// A full member has no room for more, but nothing is wrong with what it has.
+fn is_healthy(status: &Status) -> bool {
+    status.errors.len() == status.alarms.len() && status.alarms.iter().all(|alarm| alarm.kind == AlarmKind::NoSpace)
+}
+
+/// Is it known that this member's data is not that of the others? If etcd can't tell whose is wrong it blames nobody, and
+/// then a backup that may be wrong is better than none.
+fn is_corrupt(status: &Status) -> bool {
+    status.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt && alarm.member_id == status.member_id)
+}
+
+fn are_of_one_cluster<'a>(mut all_said: impl Iterator<Item = &'a Said>) -> Result<(), Failure> {
+    let Some(first) = all_said.next() else { return Ok(()) };
+    let Some(other) = all_said.find(|said| said.status.cluster_id != first.status.cluster_id) else { return Ok(()) };
+    let message = format!(
+        "{} belongs to cluster {:x} and {} to cluster {:x}: which of them to back up can't be told",
+        first.url, first.status.cluster_id, other.url, other.status.cluster_id
+    );
+    Err(Failure { reason: Reason::InvalidRequest, message })
+}
+
+fn why_nobody(answers: &[Answer]) -> String {
+    let reasons = answers.iter().map(|answer| match answer {
+        Ok(said) => format!("the data of {} is not that of the other members (alarm CORRUPT)", said.url),
+        Err(why) => why.clone(),
+    });
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() {
+        return "there is no member to ask".into();
+    }
+    format!("no member can be asked for a snapshot: {}", reasons.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_operator_etcd::Alarm;
+
+    use super::*;
+
+    const LEADER: u64 = 1;
+
+    /// A healthy follower that is part of the quorum.
+    fn said(member_id: u64) -> Said {
+        let status = Status {
+            member_id,
+            cluster_id: 0xc1,
+            leader: LEADER,
+            is_learner: false,
+            version: "3.6.16".into(),
+            storage_version: None,
+            downgrade_target: None,
+            db_size: 1,
+            db_size_in_use: 1,
+            db_size_quota: None,
+            revision: 100,
+            raft_term: 2,
+            raft_index: 200,
+            raft_applied_index: 200,
+            errors: Vec::new(),
+            alarms: Vec::new(),
+        };
+        Said { url: format!("http://m{member_id}:2379"), status, agreed_on_a_read: true }
+    }
+
+    fn behind(mut said: Said, by: u64) -> Said {
+        said.status.revision -= by;
+        said.status.raft_applied_index -= by;
+        said
+    }
+
+    fn learner(mut said: Said) -> Said {
+        said.status.is_learner = true;
+        said.agreed_on_a_read = false;
+        said
+    }
+
+    fn alone(mut said: Said) -> Said {
+        said.status.leader = 0;
+        said.status.errors.push("etcdserver: no leader".into());
+        said.agreed_on_a_read = false;
+        said
+    }
+
+    fn alarmed(mut said: Said, kind: AlarmKind, member_id: u64) -> Said {
+        said.status.errors.push(format!("memberID:{member_id} alarm:{kind} "));
+        said.status.alarms.push(Alarm { member_id, kind });
+        said
+    }
+
+    fn silent(member_id: u64) -> Answer {
+        Err(format!("asking for the status at http://m{member_id}:2379: no answer within 5s"))
+    }
+
+    #[track_caller]
+    fn assert_order(with_quorum: bool, expected: &[u64], answers: Vec<Answer>) {
+        let choice = members_to_try(&answers).unwrap();
+        let ids: Vec<u64> = choice.best_first.iter().map(|n| answers[*n].as_ref().unwrap().status.member_id).collect();
+        assert_eq!((choice.with_quorum, &ids[..]), (with_quorum, expected));
+    }
+
+    #[test]
+    fn followers_come_before_the_leader_and_learners_last() {
+        assert_order(true, &[2, 1, 3], vec![Ok(said(1)), Ok(said(2)), Ok(learner(said(3)))]);
+        assert_order(true, &[3, 2, 1], vec![Ok(said(1)), Ok(behind(said(2), 5)), Ok(said(3))]);
+        assert_order(true, &[LEADER], vec![Ok(said(LEADER)), silent(2), silent(3)]);
+    }
+
+    #[test]
+    fn a_member_outside_the_quorum_is_not_asked_if_there_is_one() {
+        assert_order(true, &[2, 1], vec![Ok(said(1)), Ok(said(2)), Ok(alone(said(3)))]);
+        let mut cut_off = said(3);
+        cut_off.agreed_on_a_read = false;
+        assert_order(true, &[2, 1], vec![Ok(said(1)), Ok(said(2)), Ok(cut_off)]);
+        // A learner that has no leader has lost touch.
+        assert_order(true, &[1], vec![Ok(said(1)), Ok(alone(learner(said(2))))]);
+    }
+
+    #[test]
+    fn without_a_quorum_the_member_that_has_most_is_asked() {
+        let answers = vec![Ok(alone(behind(said(1), 7))), silent(2), Ok(alone(said(3)))];
+        assert_order(false, &[3, 1], answers);
+        assert_order(false, &[2, 1], vec![Ok(alone(learner(said(1)))), Ok(alone(said(2)))]);
+        assert_order(false, &[1, 2], vec![Ok(alone(learner(said(1)))), Ok(alone(behind(said(2), 1)))]);
+    }
+
+    #[test]
+    fn a_full_member_is_as_good_as_any_and_a_complaining_one_is_not() {
+        let full = |id| alarmed(said(id), AlarmKind::NoSpace, 3);
+        assert_order(true, &[2, 3, 1], vec![Ok(full(1)), Ok(full(2)), Ok(full(3))]);
+        let mut complaining = said(2);
+        complaining.status.errors.push("something".into());
+        assert_order(true, &[3, 1, 2], vec![Ok(said(1)), Ok(complaining), Ok(said(3))]);
+    }
+
+    #[test]
+    fn a_member_whose_data_is_wrong_is_never_asked() {
+        let blamed = |id| alarmed(said(id), AlarmKind::Corrupt, 3);
+        assert_order(true, &[2, 1], vec![Ok(blamed(1)), Ok(blamed(2)), Ok(blamed(3))]);
+        let failure = members_to_try(&[silent(1), silent(2), Ok(blamed(3))]).unwrap_err();
+        assert_eq!(failure.reason, Reason::EtcdUnreachable);
+        for part in ["http://m1:2379: no answer within 5s", "http://m2:2379", "data of http://m3:2379 is not that of"] {
+            assert!(failure.message.contains(part), "{}", failure.message);
+        }
+        // Nobody is blamed: it can't be told who is right.
+        assert_order(true, &[2], vec![Ok(alarmed(said(2), AlarmKind::Corrupt, 0))]);
+    }
+
+    #[test]
+    fn members_of_different_clusters_are_refused() {
+        let mut stranger = said(2);
+        stranger.status.cluster_id = 0xc2;
+        let failure = members_to_try(&[Ok(said(1)), silent(3), Ok(stranger)]).unwrap_err();
+        assert_eq!(failure.reason, Reason::InvalidRequest);
+        assert!(failure.message.contains("http://m1:2379 belongs to cluster c1"), "{}", failure.message);
+        assert!(failure.message.contains("http://m2:2379 to cluster c2"), "{}", failure.message);
+    }
+
+    #[test]
+    fn nobody_to_ask_is_told_in_words() {
+        let failure = members_to_try(&[]).unwrap_err();
+        assert_eq!(failure, Failure { reason: Reason::EtcdUnreachable, message: "there is no member to ask".into() });
+        assert!(members_to_try(&[silent(1)]).unwrap_err().message.contains("http://m1:2379"));
+    }
+}
