@@ -90,7 +90,7 @@ fn restart(etcd: &Etcd, round: usize) {
         let same: Vec<&String> =
             before.iter().filter(|(name, uid)| now.get(*name) == Some(uid)).map(|it| it.0).collect();
         is(same, Vec::new())?;
-        etcd.says("Progressing", "False", "AsAskedFor", &[])?;
+        etcd.says("Progressing", "False", "UpToDate", &[])?;
         is(etcd.status()["updatedReplicas"].as_u64(), Some(3))
     });
 }

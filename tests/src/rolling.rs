@@ -48,7 +48,7 @@ impl Etcd<'_> {
 
     /// Everything is as asked for, and every member runs this version, as etcd and the operator say.
     pub fn runs(&self, replicas: u32, version: &str) -> Result<(), String> {
-        self.says("Progressing", "False", "AsAskedFor", &[])?;
+        self.says("Progressing", "False", "UpToDate", &[])?;
         self.is_whole(replicas)?;
         let answers = self.etcdctl(&["endpoint", "status", "-w", "json"])?;
         let answers: Value = serde_json::from_str(&answers).map_err(|error| format!("{error}: {answers}"))?;

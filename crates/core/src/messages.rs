@@ -26,18 +26,18 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
             ("RestartingMember", format!("{} is being restarted: {why}", name(ordinal)))
         }
         Step::Relabel { ordinal } => {
-            ("ChangingPod", format!("{}'s pod gets other labels or annotations", name(ordinal)))
+            ("UpdatingPod", format!("{}'s pod gets other labels or annotations", name(ordinal)))
         }
-        Step::Resize { ordinal } => ("ChangingPod", format!("{}'s pod gets other resources", name(ordinal))),
+        Step::Resize { ordinal } => ("UpdatingPod", format!("{}'s pod gets other resources", name(ordinal))),
         Step::GrowClaim { ordinal } => {
-            ("GrowingVolume", format!("the volume of {} is being made larger", name(ordinal)))
+            ("ExpandingVolume", format!("the volume of {} is being made larger", name(ordinal)))
         }
         Step::TakeBackup => ("BackingUp", "a backup is taken before the version changes".to_owned()),
         Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
         Step::EnableDowngrade(version) => {
-            ("TellingEtcd", format!("etcd is expected to make its data readable for {version}"))
+            ("EnablingDowngrade", format!("etcd is expected to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => ("TellingEtcd", "etcd is expected that it will not be downgraded".to_owned()),
+        Step::CancelDowngrade => ("CancellingDowngrade", "etcd is expected that it will not be downgraded".to_owned()),
         Step::RestartPod { ordinal, why } => {
             ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
         }

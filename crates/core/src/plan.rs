@@ -255,13 +255,13 @@ impl Waiting {
             "Bootstrapping",
             "LearnerStarting",
             "LearnerCatchingUp",
-            "OldPodGoing",
-            "OldClaimGoing",
-            "OldPeerGoing",
-            "EarlierLifeGoing",
-            "Rolling",
+            "OldPodTerminating",
+            "OldClaimTerminating",
+            "OldPeerTerminating",
+            "WaitingForCleanup",
+            "RollingOut",
             "MemberStarting",
-            "ClientsLeaving",
+            "Draining",
             "PreparingDowngrade",
             "PreparingUpgrade",
             "BackingUp",
@@ -275,15 +275,15 @@ impl Waiting {
             "Refused",
             "ChangeRefused",
             "BackupFailed",
-            "RollHalted",
+            "RolloutHalted",
             "WrongVersion",
-            "VolumesCannotGrow",
-            "VolumesDiffer",
+            "VolumeExpansionUnsupported",
+            "VolumeMismatch",
             "WrongCluster",
             "QuorumAtRisk",
             "NoQuorum",
-            "ForeignLearner",
-            "NoHeir",
+            "UnmanagedLearner",
+            "NoLeaderCandidate",
         ]
         .contains(&self.reason)
     }
@@ -296,10 +296,10 @@ impl Waiting {
             "Paused",
             "ChangeRefused",
             "BackupFailed",
-            "RollHalted",
+            "RolloutHalted",
             "WrongVersion",
-            "VolumesCannotGrow",
-            "VolumesDiffer",
+            "VolumeExpansionUnsupported",
+            "VolumeMismatch",
         ]
         .contains(&self.reason)
     }
@@ -340,7 +340,7 @@ pub fn plan(observed: &Observed) -> Plan {
     }
     let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
-        Stage::ToWait(message) => Plan::waiting("EarlierLifeGoing", message),
+        Stage::ToWait(message) => Plan::waiting("WaitingForCleanup", message),
         Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::RecordBootstrap(bootstrap)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),

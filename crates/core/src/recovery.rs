@@ -93,7 +93,7 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
                 "{name} has to be replaced ({why}), but it was not long ago; the next time is {} s after the last",
                 wait_after(last)
             );
-            return Some(Plan::waiting("ReplacementWaits", message));
+            return Some(Plan::waiting("ReplacementBackoff", message));
         }
         let in_succession = |last: &&Replacement| observed.now < last.at + wait_after(last) + LONGEST_WAIT;
         let count = last.filter(in_succession).map_or(0, |last| last.count);

@@ -260,7 +260,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     }
     if !observed.has_rollout_slot {
         let message = "other clusters restart members now; this one will when it is its turn";
-        return Plan::waiting("WaitsForTurn", message);
+        return Plan::waiting("RolloutQueued", message);
     }
     let Some(leader) = observed.leader() else {
         return Plan::waiting("NoLeader", "members are restarted when there is a leader");
@@ -299,12 +299,12 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         // There is nowhere else to go.
         None if membership.voters().count() == 1 => Plan::steps(vec![replace(observed, ordinal)]),
         None if !observed.pods.iter().any(serves) => {
-            Plan::waiting("Rolling", "clients are sent to another member before the next one is restarted")
+            Plan::waiting("RollingOut", "clients are sent to another member before the next one is restarted")
         }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
         Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
             let name = observed.names.member_name(ordinal);
-            Plan::waiting("ClientsLeaving", format!("clients of {name} are sent elsewhere before it is restarted"))
+            Plan::waiting("Draining", format!("clients of {name} are sent elsewhere before it is restarted"))
         }
         Some(_) if keeps_its_data => Plan::steps(vec![replace(observed, ordinal)]),
         Some(_) => remove_voter(observed, membership, ordinal, member, &reason_for(observed, ordinal)),
@@ -357,9 +357,9 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
     let waiting = match problem {
         Some(problem) => {
             let message = format!("{done}; nobody else is restarted before {name} is healthy: {}", problem.message);
-            Waiting::new("RollHalted", message)
+            Waiting::new("RolloutHalted", message)
         }
-        None => Waiting::new("Rolling", format!("{done}; waiting until {name} is healthy")),
+        None => Waiting::new("RollingOut", format!("{done}; waiting until {name} is healthy")),
     };
     Plan { steps: Vec::new(), waiting: Some(waiting) }
 }
@@ -368,7 +368,7 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
 pub fn needs_rollout_slot(observed: &Observed) -> bool {
     let Plan { steps, waiting } = plan(observed);
     let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::ReplacePeer { .. });
-    let is_rolling = |waiting: Waiting| ["ClientsLeaving", "Rolling", "RollHalted"].contains(&waiting.reason);
+    let is_rolling = |waiting: Waiting| ["Draining", "RollingOut", "RolloutHalted"].contains(&waiting.reason);
     !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }
 

@@ -42,7 +42,7 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
 /// A learner is in flight: it is promoted, or taken away if the user has changed their mind.
 fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
-        return waiting("ForeignLearner", format!("the learner {:x} was added by somebody else", learner.id));
+        return waiting("UnmanagedLearner", format!("the learner {:x} was added by somebody else", learner.id));
     };
     let name = observed.names.member_name(ordinal);
     if ordinal >= observed.replicas {
@@ -75,14 +75,14 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     }
     // Whatever ran under this name before must be gone: two processes never share a volume.
     if observed.pods.contains_key(&ordinal) {
-        return waiting("OldPodGoing", format!("the old pod of {name} is still stopping"));
+        return waiting("OldPodTerminating", format!("the old pod of {name} is still stopping"));
     }
     if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
-        return waiting("OldClaimGoing", format!("the old volume claim of {name} is still being deleted"));
+        return waiting("OldClaimTerminating", format!("the old volume claim of {name} is still being deleted"));
     }
     match observed.peers.get(&ordinal) {
         Some(peer) if peer.deleting => {
-            waiting("OldPeerGoing", format!("the old EtcdPeer {name} is still being deleted"))
+            waiting("OldPeerTerminating", format!("the old EtcdPeer {name} is still being deleted"))
         }
         // It was made from what is not asked for any more.
         Some(_) if is_to_be_remade(observed, ordinal) => step(Step::DeletePeer { ordinal }),
@@ -119,7 +119,7 @@ pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, 
             let heir = heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match heir {
                 Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
-                None => waiting("NoHeir", format!("{name} leads, and no other member could take over")),
+                None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member could take over")),
             }
         }
         Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),

@@ -59,7 +59,7 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
     }
     if healthy > 0 {
         let all = observed.membership.iter().flat_map(Membership::voters).count();
-        return Statement::yes("Available", "QuorumAnswers", format!("{healthy} of {all} voting members answer"));
+        return Statement::yes("Available", "QuorumAvailable", format!("{healthy} of {all} voting members answer"));
     }
     match observed.cluster_id {
         None => {
@@ -177,7 +177,7 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
             Statement::yes("Progressing", reason, format!("{}; {message}", progress(observed)))
         }
         (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
-        (None, None) => Statement::no("Progressing", "AsAskedFor", "the cluster is as its spec asks for"),
+        (None, None) => Statement::no("Progressing", "UpToDate", "the cluster is as its spec asks for"),
     }
 }
 

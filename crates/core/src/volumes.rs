@@ -31,7 +31,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
              members one by one onto new volumes"
         );
         let cannot_grow = observed.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
-        return Plan::waiting(if cannot_grow { "VolumesCannotGrow" } else { "VolumesDiffer" }, message);
+        return Plan::waiting(if cannot_grow { "VolumeExpansionUnsupported" } else { "VolumeMismatch" }, message);
     }
     if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =

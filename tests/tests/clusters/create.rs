@@ -43,7 +43,7 @@ fn a_cluster_answers_and_tells_the_truth_about_itself() {
     assert!(status["clusterID"].as_str().is_some_and(|id| !id.is_empty()));
     assert_eq!(etcd.condition("Available")["status"], "True");
     assert_eq!(etcd.condition("Degraded")["status"], "False");
-    assert_eq!(etcd.condition("Progressing")["reason"], "AsAskedFor");
+    assert_eq!(etcd.condition("Progressing")["reason"], "UpToDate");
     let leaders: Vec<&Value> =
         status["members"].as_array().unwrap().iter().filter(|member| member["role"] == "Leader").collect();
     assert_eq!(leaders.len(), 1, "{status}");

@@ -50,7 +50,7 @@ fn a_schedule_makes_up_once_for_what_it_missed() {
 
     // The other schedule has begun one, which still hangs; what was due since waits for it.
     let hanging = Schedule { namespace: &namespace, name: "hangs" };
-    hanging.soon("the next one waits", |status| condition(status, "Ready")["reason"] == "WaitsForLast");
+    hanging.soon("the next one waits", |status| condition(status, "Ready")["reason"] == "WaitingForRunningBackup");
     assert_eq!(begun(&backups, "hangs").len(), 1, "Forbid: {:?}", begun(&backups, "hangs"));
 
     schedule.patch(json!({"successfulBackupsHistoryLimit": 1, "suspend": true}));

@@ -17,7 +17,7 @@ fn halts_and_can_be_taken_back(etcd: &Etcd, patch: &Value, back: &Value, why: &s
     let others_before = others();
     etcd.patch(patch);
     eventually("the status says that the change has stopped, and why", Duration::from_secs(120), || {
-        etcd.says("Progressing", "False", "RollHalted", &["0 of 3 members", "c-2", why])
+        etcd.says("Progressing", "False", "RolloutHalted", &["0 of 3 members", "c-2", why])
     });
     println!("{}", etcd.condition("Progressing")["message"]);
     eventually("the status names who is missing, and why", Duration::from_secs(30), || {

@@ -25,7 +25,7 @@ fn is_refused(etcd: &Etcd, patch: &Value, back: &Value, words: &[&str]) {
     assert_eq!(etcd.condition("Available")["status"], "True");
     etcd.patch(back);
     eventually("the cluster is as asked for", Duration::from_secs(30), || {
-        etcd.says("Progressing", "False", "AsAskedFor", &[])
+        etcd.says("Progressing", "False", "UpToDate", &[])
     });
     assert_eq!(objects(), before, "{SAFETY}taking it back moves nothing either");
 }

@@ -43,10 +43,10 @@ fn claims_grow_and_nobody_is_restarted() {
     etcd.patch(&json!({"spec": {"storage": {"volumeClaimTemplate": resized("100Mi")}}}));
     wait_for_size(&etcd, "100Mi");
     etcd.wait_until_whole(3);
-    etcd.says("Progressing", "False", "AsAskedFor", &[]).expect("it is as asked for");
+    etcd.says("Progressing", "False", "UpToDate", &[]).expect("it is as asked for");
     assert_eq!(etcd.uids_of("pods"), pods, "{SAFETY}nobody was restarted");
     assert_eq!(etcd.uids_of("pvc"), claims, "{SAFETY}they have the same claims");
-    let told: BTreeSet<String> = etcd.events("VolumeGrown").into_iter().map(|(about, _)| about).collect();
+    let told: BTreeSet<String> = etcd.events("VolumeExpanded").into_iter().map(|(about, _)| about).collect();
     assert_eq!(told, etcd.names(3).into_iter().collect(), "of whom it is told");
 }
 
@@ -61,7 +61,7 @@ fn volumes_that_cannot_grow_are_told_of_and_left_for_new_ones_if_the_user_says_s
     let writer = Writer::start(&namespace, "c");
 
     let says_the_way = || {
-        etcd.says("Progressing", "False", "VolumesCannotGrow", &["can't become", "set spec.storage.migrate"])?;
+        etcd.says("Progressing", "False", "VolumeExpansionUnsupported", &["can't become", "set spec.storage.migrate"])?;
         is((etcd.uids_of("pods"), etcd.uids_of("pvc")), (pods.clone(), claims.clone()))
     };
     etcd.patch(&json!({"spec": {"storage": {"volumeClaimTemplate": resized("100Mi")}}}));

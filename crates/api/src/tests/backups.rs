@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{property, schema_of};
 use crate::{
     BackupPhase, Compression, ConcurrencyPolicy, Credentials, Decryption, Destination, EtcdBackup, EtcdBackupSchedule,
-    EtcdBackupScheduleSpec, EtcdBackupSpec, EtcdBackupStatus, EtcdPeer, EtcdRestore, EtcdRestoreStatus, RestoreFrom,
-    RestorePhase, Retention, Verify,
+    EtcdBackupScheduleSpec, EtcdBackupScheduleStatus, EtcdBackupSpec, EtcdBackupStatus, EtcdPeer, EtcdRestore,
+    EtcdRestoreStatus, RestoreFrom, RestorePhase, Retention, Verify,
 };
 
 const BACKUP: &str = include_str!("../../../../config/samples/etcd_v1alpha1_etcdbackup.yaml");
@@ -342,8 +342,8 @@ fn statuses_are_written_as_they_are_read() {
     assert!(!EtcdBackupStatus::default().has_ended());
 
     let written = json!({
-        "phase": "Growing",
-        "doing": "adding the second member",
+        "phase": "ScalingUp",
+        "progress": "1 of 3 members are ready",
         "objectURL": "s3://b/a.db",
         "restoredRevision": 7,
         "clusterName": "c",
@@ -353,4 +353,15 @@ fn statuses_are_written_as_they_are_read() {
     assert!(!status.has_ended());
     assert_eq!(serde_json::to_value(status).unwrap(), written);
     assert!(EtcdRestoreStatus { phase: Some(RestorePhase::Failed), ..Default::default() }.has_ended());
+}
+
+#[test]
+fn phases_and_fields_of_earlier_operators_are_read() {
+    let phase = |phase: &str| read::<EtcdRestoreStatus>(json!({"phase": phase})).phase.unwrap();
+    assert_eq!(["Checking", "Growing"].map(phase), [RestorePhase::Validating, RestorePhase::ScalingUp]);
+    let earlier = json!({"countedFrom": "2026-11-15T22:42:05Z", "judged": 7});
+    let status = read::<EtcdBackupScheduleStatus>(earlier).with_current_names();
+    let written = serde_json::to_value(status).unwrap();
+    assert_eq!((&written["activeSince"], &written["lastCountedBackup"]), (&json!("2026-11-15T22:42:05Z"), &json!(7)));
+    assert_eq!((written.get("countedFrom"), written.get("judged")), (None, None));
 }

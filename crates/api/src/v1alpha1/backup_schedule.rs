@@ -238,11 +238,19 @@ pub struct EtcdBackupScheduleStatus {
 
     /// Times of the schedule up to this one are not made up for: it was created, changed or resumed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted_from: Option<Time>,
+    pub active_since: Option<Time>,
 
     /// The number of the last EtcdBackup whose end is counted in `consecutiveFailures`.
     #[serde(default)]
-    pub judged: i64,
+    pub last_counted_backup: i64,
+
+    /// The earlier name of `activeSince`. It is read, and moved there when the status is written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<Time>,
+
+    /// The earlier name of `lastCountedBackup`. It is read, and moved there when the status is written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<i64>,
 
     /// The name of the EtcdCluster that `clusterUID` is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,4 +272,13 @@ pub struct EtcdBackupScheduleStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+
+impl EtcdBackupScheduleStatus {
+    /// This status with what an earlier operator wrote under the names of today.
+    pub fn with_current_names(mut self) -> Self {
+        self.active_since = self.active_since.or(self.counted_from.take());
+        self.last_counted_backup = self.last_counted_backup.max(self.judged.take().unwrap_or_default());
+        self
+    }
 }

@@ -46,11 +46,11 @@ use crate::schema;
         description = "The revision of etcd that the cluster began with"
     ),
     printcolumn(
-        name = "Doing",
+        name = "Progress",
         type_ = "string",
         priority = 1,
-        json_path = ".status.doing",
-        description = "What is being done now"
+        json_path = ".status.progress",
+        description = "How far the current phase has come"
     ),
     printcolumn(
         name = "Message",
@@ -117,14 +117,14 @@ pub struct ClusterTemplate {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = schema::join_wrapped_lines)]
 pub struct EtcdRestoreStatus {
-    /// How far the restore has come: `Pending`, `Checking` the backup, `Restoring` the first member, `Growing` to the full
-    /// size, and in the end `Completed` or `Failed`.
+    /// How far the restore has come: `Pending`, `Validating` the backup, `Restoring` the first member, `ScalingUp` to the
+    /// full size, and in the end `Completed` or `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<RestorePhase>,
 
-    /// What is being done now, in words.
+    /// How far the current phase has come, for example `1 of 3 members are ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doing: Option<String>,
+    pub progress: Option<String>,
 
     /// Why the restore is where it is, in one word, for example `HashMismatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,9 +184,11 @@ impl EtcdRestoreStatus {
 pub enum RestorePhase {
     #[default]
     Pending,
-    Checking,
+    #[serde(alias = "Checking")]
+    Validating,
     Restoring,
-    Growing,
+    #[serde(alias = "Growing")]
+    ScalingUp,
     Completed,
     Failed,
 }

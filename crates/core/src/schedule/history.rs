@@ -10,7 +10,7 @@ pub struct Limits {
 
 /// The names of those that go, the oldest first. One whose end is not counted yet stays until it is, and one that was made for
 /// another reason than the time may be waited for by somebody else.
-pub fn beyond_history_limits(taken: &[ScheduledBackup], judged: i64, limits: &Limits) -> Vec<String> {
+pub fn beyond_history_limits(taken: &[ScheduledBackup], last_counted: i64, limits: &Limits) -> Vec<String> {
     let ended = taken.iter().filter(|it| !it.deleting);
     let mut ended: Vec<(Run, bool, &str)> =
         ended.filter_map(|it| Some((it.run?, it.end?.succeeded, it.name.as_str()))).collect();
@@ -21,7 +21,7 @@ pub fn beyond_history_limits(taken: &[ScheduledBackup], judged: i64, limits: &Li
         of_kind.into_iter().take(beyond)
     };
     let mut gone: Vec<_> = oldest(true, limits.succeeded).chain(oldest(false, limits.failed)).collect();
-    gone.retain(|(run, ..)| run.number <= judged);
+    gone.retain(|(run, ..)| run.number <= last_counted);
     gone.sort_by_key(|(run, ..)| run.at);
     gone.into_iter().map(|(.., name)| (*name).to_owned()).collect()
 }

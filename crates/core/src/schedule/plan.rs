@@ -81,7 +81,7 @@ pub(super) struct Evaluation {
     pub cluster_state: ClusterState,
     pub scheduling: Scheduling,
     /// Times up to this one are never made up for.
-    pub counted_from: Timestamp,
+    pub active_since: Timestamp,
 }
 
 pub(super) enum Scheduling {
@@ -103,7 +103,7 @@ pub(super) struct Timeline {
 
 pub fn plan(observed: &Observed) -> Plan {
     let spec = &observed.schedule.spec;
-    let written = observed.schedule.status.clone().unwrap_or_default();
+    let written = observed.schedule.status.clone().unwrap_or_default().with_current_names();
     let evaluation = evaluation(observed, &written);
     let status = status_to_report(observed, &evaluation, &written);
     let limits = Limits { succeeded: spec.successful_backups_history_limit, failed: spec.failed_backups_history_limit };
@@ -121,7 +121,7 @@ pub fn plan(observed: &Observed) -> Plan {
         begin,
         delete_backups_of: backups_to_delete(observed, &evaluation.cluster_state),
         stop_deleting: deletes_wrongly(observed, &evaluation.cluster_state),
-        beyond_history_limits: beyond_history_limits(observed.taken, evaluation.tally.judged, &limits),
+        beyond_history_limits: beyond_history_limits(observed.taken, evaluation.tally.last_counted, &limits),
         notices: notices(&written, &status, &evaluation),
         status,
         again: when_to_look_again(observed, &evaluation),
@@ -133,13 +133,13 @@ fn evaluation(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Evalua
     let cluster_state = cluster_state(observed.schedule, written, &observed.cluster, observed.now);
     match active_cron(observed, &cluster_state) {
         Ok(cron) => {
-            let counted_from = counted_from(observed, written);
-            let scheduling = Scheduling::Active(timeline(observed, &cron, &tally, counted_from));
-            Evaluation { tally, cluster_state, scheduling, counted_from }
+            let active_since = active_since(observed, written);
+            let scheduling = Scheduling::Active(timeline(observed, &cron, &tally, active_since));
+            Evaluation { tally, cluster_state, scheduling, active_since }
         }
         Err((reason, message)) => {
-            let counted_from = written.counted_from.as_ref().map_or(observed.now, |time| time.0);
-            Evaluation { tally, cluster_state, scheduling: Scheduling::Inactive { reason, message }, counted_from }
+            let active_since = written.active_since.as_ref().map_or(observed.now, |time| time.0);
+            Evaluation { tally, cluster_state, scheduling: Scheduling::Inactive { reason, message }, active_since }
         }
     }
 }
@@ -166,20 +166,20 @@ pub(super) fn active_schedule(schedule: &EtcdBackupSchedule) -> String {
 }
 
 /// When counting begins: what came before a change or while no backups were taken is not made up for.
-fn counted_from(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Timestamp {
-    match (&written.schedule, &written.counted_from) {
+fn active_since(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Timestamp {
+    match (&written.schedule, &written.active_since) {
         (Some(schedule), Some(from)) if *schedule == active_schedule(observed.schedule) => from.0,
         (None, None) => observed.schedule.metadata.creation_timestamp.as_ref().map_or(observed.now, |time| time.0),
         _ => observed.now,
     }
 }
 
-fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, counted_from: Timestamp) -> Timeline {
+fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, active_since: Timestamp) -> Timeline {
     let spec = &observed.schedule.spec;
     let deadline = deadline(observed);
     let due = what_is_due(&Timing {
         cron,
-        after: tally.last_time.map_or(counted_from, |last| last.max(counted_from)),
+        after: tally.last_time.map_or(active_since, |last| last.max(active_since)),
         now: observed.now,
         deadline,
         policy: spec.concurrency_policy,
@@ -188,7 +188,7 @@ fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, counted_from: Times
     // One that runs may still succeed, as long as it may run.
     let runs = observed.taken.iter().any(ScheduledBackup::is_active);
     let allowance = if runs { spec.backup_spec().active_deadline() } else { std::time::Duration::ZERO };
-    let last_success = tally.last_success.map_or(counted_from, |last| last.max(counted_from));
+    let last_success = tally.last_success.map_or(active_since, |last| last.max(active_since));
     let overdue_at = overdue_from(cron, last_success, deadline).and_then(|from| from.checked_add(allowance).ok());
     Timeline { due, next: cron.next_after(observed.now), overdue_at }
 }

@@ -19,7 +19,7 @@ pub fn status_to_report(
     evaluation: &Evaluation,
     written: &EtcdBackupScheduleStatus,
 ) -> EtcdBackupScheduleStatus {
-    let Evaluation { tally, cluster_state, scheduling, counted_from } = evaluation;
+    let Evaluation { tally, cluster_state, scheduling, active_since } = evaluation;
     let timeline = match scheduling {
         Scheduling::Active(timeline) => Some(timeline),
         Scheduling::Inactive { .. } => None,
@@ -45,8 +45,10 @@ pub fn status_to_report(
         backups_taken: tally.begun,
         active: observed.taken.iter().filter(|it| it.is_active()).map(|it| it.name.clone()).collect(),
         schedule: timeline.map(|_| active_schedule(observed.schedule)),
-        counted_from: Some(Time(*counted_from)),
-        judged: tally.judged,
+        active_since: Some(Time(*active_since)),
+        last_counted_backup: tally.last_counted,
+        counted_from: None,
+        judged: None,
         cluster_name,
         cluster_uid,
         observed_generation: generation,
@@ -81,7 +83,7 @@ fn ready(scheduling: &Scheduling) -> Statement {
     match scheduling {
         Scheduling::Active(Timeline { due: Due::Waits { at, runs }, .. }) => {
             let message = format!("the backup of {at} waits until {runs} has ended");
-            Statement::yes(READY, "WaitsForLast", message)
+            Statement::yes(READY, "WaitingForRunningBackup", message)
         }
         Scheduling::Active(_) => Statement::yes(READY, "Scheduled", "backups are taken as the schedule says"),
         Scheduling::Inactive { reason, message } => Statement::no(READY, reason, message.clone()),
@@ -92,9 +94,9 @@ fn overdue(observed: &Observed, evaluation: &Evaluation) -> Statement {
     match &evaluation.scheduling {
         Scheduling::Inactive { reason, .. } => Statement::no(OVERDUE, reason, "no backups are expected"),
         Scheduling::Active(timeline) if timeline.overdue_at.is_some_and(|from| observed.now >= from) => {
-            Statement::yes(OVERDUE, "NothingSucceeds", nothing_succeeds(evaluation))
+            Statement::yes(OVERDUE, "NoRecentSuccess", nothing_succeeds(evaluation))
         }
-        Scheduling::Active(_) => Statement::no(OVERDUE, "InTime", "backups succeed, or are not due yet"),
+        Scheduling::Active(_) => Statement::no(OVERDUE, "OnSchedule", "backups succeed, or are not due yet"),
     }
 }
 
@@ -129,10 +131,10 @@ fn backups_deleted(observed: &Observed, cluster_state: &ClusterState) -> Option<
         (Deletion::Runs { trouble: Some(trouble) }, _) => no("Deleting", trouble.clone()),
         (Deletion::Runs { trouble: None }, _) => no("Deleting", "the stored backups are being deleted".to_owned()),
         (Deletion::NotBegun, _) if observed.now < *not_before => {
-            no("ClusterIsGone", format!("the EtcdCluster is gone; the stored backups are deleted from {not_before} on"))
+            no("ClusterGone", format!("the EtcdCluster is gone; the stored backups are deleted from {not_before} on"))
         }
         (Deletion::NotBegun, Some(ScheduledBackup { name, .. })) => {
-            no("ClusterIsGone", format!("the stored backups are deleted as soon as {name} has ended"))
+            no("ClusterGone", format!("the stored backups are deleted as soon as {name} has ended"))
         }
         (Deletion::NotBegun, None) => no("Deleting", "the stored backups are being deleted".to_owned()),
     })
@@ -165,9 +167,9 @@ fn too_late(at: Timestamp) -> String {
 /// Whether a condition is worth an event, and if so whether it is bad news. What a user has just asked for is none.
 fn is_worth_an_event(condition: &Condition) -> Option<bool> {
     match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
-        (READY, "True", "WaitsForLast") | (BACKUPS_DELETED, "True", _) => Some(false),
+        (READY, "True", "WaitingForRunningBackup") | (BACKUPS_DELETED, "True", _) => Some(false),
         (READY, "False", "InvalidSchedule" | "NoCluster") | (OVERDUE, "True", _) => Some(true),
-        (BACKUPS_DELETED, "False", "ClusterIsGone" | "Deleting") => Some(false),
+        (BACKUPS_DELETED, "False", "ClusterGone" | "Deleting") => Some(false),
         (BACKUPS_DELETED, "False", _) => Some(true),
         _ => None,
     }

@@ -15,7 +15,7 @@ pub struct Tally {
     pub begun: i64,
     pub failures: i32,
     /// The number of the last backup that `failures` is about.
-    pub judged: i64,
+    pub last_counted: i64,
 }
 
 /// Adds to what was written down what is not in it yet. Doing it again changes nothing.
@@ -24,7 +24,7 @@ pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[ScheduledBackup]) -> T
     runs.sort_by_key(|(run, _)| run.number);
     let written_time = written.last_schedule_time.as_ref().map(|time| time.0);
     let newest = runs.last().filter(|(run, _)| run.number >= written.backups_taken);
-    let (failures, judged) = judge(written, &runs);
+    let (failures, last_counted) = count_ends(written, &runs);
     let successes = taken.iter().filter_map(|it| it.end).filter(|end| end.succeeded).map(|end| end.at);
     Tally {
         last_time: runs.iter().map(|(run, _)| run.at).max().max(written_time),
@@ -32,18 +32,18 @@ pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[ScheduledBackup]) -> T
         last_success: successes.max().max(written.last_successful_time.as_ref().map(|time| time.0)),
         begun: runs.last().map_or(0, |(run, _)| run.number).max(written.backups_taken),
         failures,
-        judged,
+        last_counted,
     }
 }
 
 /// Counts failures in the order in which backups were begun, up to the first that has not ended. So each is counted once,
 /// whenever it ends.
-fn judge(written: &EtcdBackupScheduleStatus, runs: &[(Run, &ScheduledBackup)]) -> (i32, i64) {
-    let (mut failures, mut judged) = (written.consecutive_failures, written.judged);
-    for (run, taken) in runs.iter().filter(|(run, _)| run.number > written.judged) {
+fn count_ends(written: &EtcdBackupScheduleStatus, runs: &[(Run, &ScheduledBackup)]) -> (i32, i64) {
+    let (mut failures, mut last_counted) = (written.consecutive_failures, written.last_counted_backup);
+    for (run, taken) in runs.iter().filter(|(run, _)| run.number > written.last_counted_backup) {
         let Some(end) = taken.end else { break };
         failures = if end.succeeded { 0 } else { failures.saturating_add(1) };
-        judged = run.number;
+        last_counted = run.number;
     }
-    (failures, judged)
+    (failures, last_counted)
 }

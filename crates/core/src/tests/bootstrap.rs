@@ -166,7 +166,7 @@ fn nothing_is_bootstrapped_on_what_is_still_going_away() {
     peers.peers.insert(0, Peer { deleting: true, ..Peer::default() });
     for observed in [claims, pods, peers] {
         let plan = plan(&observed);
-        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "EarlierLifeGoing"));
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WaitingForCleanup"));
     }
 }
 

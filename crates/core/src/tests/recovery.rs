@@ -129,9 +129,9 @@ fn a_replaced_member_gets_a_new_volume_and_then_joins() {
     assert!(matches!(steps[..], [Step::DeleteClaim { ordinal: 1 }, Step::DeletePod { ordinal: 1, .. }]), "{steps:?}");
     observed.claims.get_mut(&1).unwrap().deleting = true;
     observed.pods.get_mut(&1).unwrap().deleting = true;
-    assert_eq!(awaited(&plan(&observed)), "OldPodGoing");
+    assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
     observed.pods.remove(&1);
-    assert_eq!(awaited(&plan(&observed)), "OldClaimGoing");
+    assert_eq!(awaited(&plan(&observed)), "OldClaimTerminating");
     observed.claims.remove(&1);
     assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: 1 }]);
 }
@@ -382,7 +382,7 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
         let last = Replacement { member_id: 7, at: NOW - wait + 1, count, why: String::new() };
         observed.peers.get_mut(&1).unwrap().replacement = Some(last.clone());
         let plan = plan(&observed);
-        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementWaits"), "{count}");
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
         observed.peers.get_mut(&1).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
         let steps = steps_of(&observed);
         let Step::RecordReplacement { replacement, .. } = &steps[0] else { panic!("{steps:?}") };

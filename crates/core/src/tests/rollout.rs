@@ -56,7 +56,7 @@ fn clients_leave_before_a_member_is_restarted() {
     assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: 2 }]);
     let pod = observed.pods.get_mut(&2).unwrap();
     (pod.leaving_since, pod.serves_clients) = (Some(NOW - 1), false);
-    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("ClientsLeaving", Vec::new()));
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("Draining", Vec::new()));
     assert_eq!(replaced(&observed.drained(2)), [2]);
 }
 
@@ -88,7 +88,7 @@ fn a_single_member_just_restarts() {
 fn nobody_is_restarted_while_anybody_is_away() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
     observed.fall_silent(2);
-    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("Rolling", Vec::new()));
+    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("RollingOut", Vec::new()));
     observed.answer(2);
     observed.pods.get_mut(&2).unwrap().deleting = true;
     assert_eq!(replaced(&observed), [0; 0], "it is about to stop");
@@ -105,7 +105,7 @@ fn what_does_not_come_up_halts_the_rest() {
     observed.break_down(2);
     let plan = plan(&observed);
     let message = plan.waiting.as_ref().unwrap().message.clone();
-    assert_eq!((awaited(&plan), replaced(&observed)), ("RollHalted", Vec::new()));
+    assert_eq!((awaited(&plan), replaced(&observed)), ("RolloutHalted", Vec::new()));
     assert!(message.contains("c-2") && message.contains("there is no such image"), "{message}");
 }
 
@@ -283,7 +283,7 @@ fn what_says_that_it_is_another_version_halts_the_rest() {
 fn not_all_clusters_restart_members_at_once() {
     let mut observed = outdated(3, &[0, 1, 2]);
     observed.has_rollout_slot = false;
-    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitsForTurn", Vec::new()));
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("RolloutQueued", Vec::new()));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_learner_that_somebody_else_added_is_waited_for() {
     let mut observed = growing(3, 5);
     observed.join_as_running_learner(3);
     observed.member_mut(3).ordinal = None;
-    assert_eq!(awaited(&plan(&observed)), "ForeignLearner");
+    assert_eq!(awaited(&plan(&observed)), "UnmanagedLearner");
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn an_old_pod_must_be_gone_before_a_new_member_takes_its_place() {
     observed.peers.insert(3, Peer::default());
     assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 3, .. }]));
     observed.pods.get_mut(&3).unwrap().deleting = true;
-    assert_eq!(awaited(&plan(&observed)), "OldPodGoing");
+    assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
     observed.pods.clear();
     observed.peers.get_mut(&3).unwrap().deleting = true;
-    assert_eq!(awaited(&plan(&observed)), "OldPeerGoing");
+    assert_eq!(awaited(&plan(&observed)), "OldPeerTerminating");
 }
 
 #[test]

@@ -36,8 +36,8 @@ fn a_healthy_cluster() {
     let status = report(&cluster_of(3));
     assert_eq!((status.replicas, status.ready_replicas), (3, 3));
     assert_eq!(status.label_selector.as_deref(), Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c"));
-    assert_eq!(said(&status, "Available"), ("True", "QuorumAnswers", "3 of 3 voting members answer"));
-    assert_eq!(said(&status, "Progressing"), ("False", "AsAskedFor", "the cluster is as its spec asks for"));
+    assert_eq!(said(&status, "Available"), ("True", "QuorumAvailable", "3 of 3 voting members answer"));
+    assert_eq!(said(&status, "Progressing"), ("False", "UpToDate", "the cluster is as its spec asks for"));
     assert_eq!(said(&status, "Degraded"), ("False", "AllMembersHealthy", "no member is known to be unhealthy"));
     assert_eq!(status.leader.as_deref(), Some("c-0"));
     assert_eq!(status.cluster_version.as_deref(), Some("3.6.0"));
@@ -79,7 +79,7 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
     let mut one = cluster_of(3);
     one.fall_silent(0);
     one.fall_silent(1);
-    assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAnswers", "1 of 3 voting members answer"));
+    assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAvailable", "1 of 3 voting members answer"));
 }
 
 #[test]

@@ -353,7 +353,7 @@ fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
     let member = status.member.as_deref().unwrap_or_default();
     let quorum = (status.with_quorum == Some(false)).then(|| {
         let message = format!("no quorum of the members answered; this is what {member} had, as far as it knew");
-        Statement::yes("QuorumLost", "Survivor", message)
+        Statement::yes("QuorumLost", "SurvivingMember", message)
     });
     [complete].into_iter().chain(failed).chain(verified).chain(quorum).collect()
 }

@@ -24,7 +24,7 @@ use super::source::{Source, source_of};
 use super::{Context, Error, locations, status};
 
 /// When to look again: nobody announces here what becomes of the cluster.
-const WHILE_GROWING: Duration = Duration::from_secs(1);
+const WHILE_SCALING_UP: Duration = Duration::from_secs(1);
 const WHILE_CHECKING: Duration = Duration::from_secs(10);
 
 /// To read a backup is tried again a few times: the store may be away for a moment.
@@ -67,19 +67,19 @@ pub async fn reconcile(restore: &EtcdRestore, context: &Context) -> Result<Actio
     }
     Ok(match after.phase {
         Some(RestorePhase::Completed | RestorePhase::Failed) => Action::await_change(),
-        Some(RestorePhase::Restoring | RestorePhase::Growing) => Action::requeue(WHILE_GROWING),
+        Some(RestorePhase::Restoring | RestorePhase::ScalingUp) => Action::requeue(WHILE_SCALING_UP),
         _ => Action::requeue(WHILE_CHECKING),
     })
 }
 
 fn was_made(status: &EtcdRestoreStatus) -> bool {
-    matches!(status.phase, Some(RestorePhase::Restoring | RestorePhase::Growing))
+    matches!(status.phase, Some(RestorePhase::Restoring | RestorePhase::ScalingUp))
 }
 
 fn failed(before: EtcdRestoreStatus, reason: &str, message: String) -> EtcdRestoreStatus {
     EtcdRestoreStatus {
         phase: Some(RestorePhase::Failed),
-        doing: None,
+        progress: None,
         reason: Some(reason.to_owned()),
         message: Some(message),
         ..before
@@ -129,7 +129,7 @@ async fn go_on_checking(
     let from = match source_of(restore, context).await? {
         Source::Known(from) => *from,
         Source::Awaited(why) => {
-            return Ok(EtcdRestoreStatus { phase: Some(RestorePhase::Pending), doing: Some(why), ..before });
+            return Ok(EtcdRestoreStatus { phase: Some(RestorePhase::Pending), progress: Some(why), ..before });
         }
         Source::None { reason, message } => return Ok(failed(before, reason, message)),
     };
@@ -137,9 +137,9 @@ async fn go_on_checking(
     let state = agent_job::look(&name, &namespace, context);
     let claim = from.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str());
     let checking = EtcdRestoreStatus {
-        phase: Some(RestorePhase::Checking),
+        phase: Some(RestorePhase::Validating),
         object_url: Some(locations::shown_url(&locations::of_source(&from), claim)),
-        doing: Some("reading the backup from one end to the other".to_owned()),
+        progress: Some("reading the backup from one end to the other".to_owned()),
         ..before
     };
     Ok(match state.progress {
@@ -249,7 +249,7 @@ async fn make_cluster(
     }
     Ok(EtcdRestoreStatus {
         phase: Some(RestorePhase::Restoring),
-        doing: Some("restoring the backup to the first member".to_owned()),
+        progress: Some("restoring the backup to the first member".to_owned()),
         message: None,
         restored_revision: done.manifest.as_ref().map(|manifest| manifest.revision),
         etcd_version: Some(version),
@@ -300,15 +300,15 @@ fn go_on_growing(before: EtcdRestoreStatus, cluster: &EtcdCluster, checked: Opti
     };
     let (ready, wanted) = (status.ready_replicas, cluster.spec.replicas);
     if status.cluster_id.is_none() {
-        let doing = "restoring the backup to the first member".to_owned();
+        let progress = "restoring the backup to the first member".to_owned();
         let message = trouble_of(&status);
-        return EtcdRestoreStatus { phase: Some(RestorePhase::Restoring), doing: Some(doing), message, ..known };
+        return EtcdRestoreStatus { phase: Some(RestorePhase::Restoring), progress: Some(progress), message, ..known };
     }
     if ready < wanted {
-        let doing = format!("{ready} of {wanted} members are ready");
-        return EtcdRestoreStatus { phase: Some(RestorePhase::Growing), doing: Some(doing), ..known };
+        let progress = format!("{ready} of {wanted} members are ready");
+        return EtcdRestoreStatus { phase: Some(RestorePhase::ScalingUp), progress: Some(progress), ..known };
     }
-    EtcdRestoreStatus { phase: Some(RestorePhase::Completed), doing: None, reason: None, ..known }
+    EtcdRestoreStatus { phase: Some(RestorePhase::Completed), progress: None, reason: None, ..known }
 }
 
 /// What the cluster itself says while its first member does not run.
@@ -318,7 +318,7 @@ fn trouble_of(status: &EtcdClusterStatus) -> Option<String> {
 }
 
 fn statements(status: &EtcdRestoreStatus) -> Vec<Statement> {
-    let message = status.message.clone().or_else(|| status.doing.clone()).unwrap_or_default();
+    let message = status.message.clone().or_else(|| status.progress.clone()).unwrap_or_default();
     let cluster = status.cluster_name.as_deref().unwrap_or_default();
     let reason = status.reason.as_deref().unwrap_or("Failed");
     match status.phase {

@@ -110,7 +110,7 @@ impl<'a> Actor<'a> {
             Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,
             // It has nothing to finish: it hangs.
             Step::RestartPod { ordinal, why } => self.delete_pod(*ordinal, Some(1), "PodRestarted", why).await,
-            Step::FencePod { ordinal, why } => self.delete_pod(*ordinal, Some(0), "PodGivenUp", why).await,
+            Step::FencePod { ordinal, why } => self.delete_pod(*ordinal, Some(0), "PodForceDeleted", why).await,
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
             Step::DeletePeer { ordinal } => {
                 let name = self.name(*ordinal);

@@ -88,7 +88,7 @@ impl Actor<'_> {
         let Some(size) = requests.and_then(|requests| requests.get("storage")) else { return Ok(()) };
         let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
         self.patch::<PersistentVolumeClaim>(&name, patch).await?;
-        self.tell("VolumeGrown", &name, format!("Asked for {} for the volume claim {name}", size.0)).await
+        self.tell("VolumeExpanded", &name, format!("Asked for {} for the volume claim {name}", size.0)).await
     }
 
     pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {

@@ -132,7 +132,7 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
             debug!(why, "the plan was out of date");
             return Ok(Action::requeue(AFTER_SURPRISE));
         }
-        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdRefuses", why).await,
+        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdRejected", why).await,
         Err(error) => {
             context.events.failed(cluster, "Failed", error.to_string()).await;
             return Err(error.into());
@@ -197,7 +197,7 @@ async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Con
         let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
         if is_done(&status) && !is_done(&reported) {
             let note = format!("All {} members are as the spec asks for", cluster.spec.replicas);
-            context.events.done(cluster, "AsAskedFor", &cluster.name_any(), note).await;
+            context.events.done(cluster, "UpToDate", &cluster.name_any(), note).await;
         }
     }
     Ok(())

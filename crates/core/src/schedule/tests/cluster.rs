@@ -75,7 +75,7 @@ fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
 fn if_asked_for_they_are_deleted_once_it_is_sure_that_the_cluster_is_gone() {
     let first = plan_with(&deleting(), &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T13:00"));
     assert_eq!(first.delete_backups_of, None);
-    assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
+    assert_eq!(condition(&first.status, "BackupsDeleted"), Some(("False", "ClusterGone")));
     assert_eq!(first.again, Some(time("2026-11-15T13:00:30Z")));
     let schedule = with_status(&deleting(), first.status);
     let early = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, time("2026-11-15T13:00:29Z"));
@@ -206,7 +206,7 @@ fn nothing_is_deleted_while_a_backup_still_runs() {
     let running = [backup(at("15T12:55"), 1)];
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &running, Deletion::NotBegun, at("15T14:00"));
     assert_eq!(plan.delete_backups_of, None);
-    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "ClusterIsGone")));
+    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "ClusterGone")));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn what_had_to_wait_is_made_up_for_when_the_other_one_ends_unless_it_is_too_late
     let mut schedule = looked_at(&nightly(), &[backup(at("15T03:00"), 1)], at("15T12:00"));
     schedule.spec.starting_deadline_seconds = Some(1800);
     let waiting = plan_at(&schedule, &[backup(at("15T03:00"), 1)], at("16T03:00"));
-    assert_eq!(condition(&waiting.status, "Ready"), Some(("True", "WaitsForLast")));
+    assert_eq!(condition(&waiting.status, "Ready"), Some(("True", "WaitingForRunningBackup")));
     assert_eq!(waiting.again, Some(time("2026-11-16T03:30:01Z")));
     let schedule = with_status(&schedule, waiting.status);
 

@@ -65,7 +65,7 @@ fn failures_are_counted_until_one_succeeds() {
     assert_eq!(counts, [0, 1, 2, 3, 4, 0, 1]);
     let status = schedule.status.expect("it was looked at");
     assert_eq!(status.last_successful_time.map(|it| it.0), Some(at("16T03:05")));
-    assert_eq!((status.judged, status.backups_taken), (7, 7));
+    assert_eq!((status.last_counted_backup, status.backups_taken), (7, 7));
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn ends_are_counted_in_the_order_of_beginnings() {
     let (first, second) = (at("11T03:00"), at("12T03:00"));
     let later_ends_first = [backup(first, 1), ended(second, 2, true)];
     let plan = plan_at(&schedule, &later_ends_first, at("12T04:00"));
-    assert_eq!((plan.status.judged, plan.status.consecutive_failures), (0, 0));
+    assert_eq!((plan.status.last_counted_backup, plan.status.consecutive_failures), (0, 0));
     let both = [ended(first, 1, false), ended(second, 2, true)];
     let plan = plan_at(&schedule, &both, at("12T05:00"));
-    assert_eq!((plan.status.judged, plan.status.consecutive_failures), (2, 0));
+    assert_eq!((plan.status.last_counted_backup, plan.status.consecutive_failures), (2, 0));
 }
 
 #[test]

@@ -102,5 +102,5 @@ fn what_is_resumed_or_changed_is_not_overdue_for_the_time_before() {
     let mut schedule = looked_at(&schedule, &[], at("10T13:00"));
     schedule.spec.suspend = false;
     let schedule = looked_at(&schedule, &[], at("20T12:00"));
-    assert_eq!(condition(schedule.status.as_ref().expect("a status"), "Overdue"), Some(("False", "InTime")));
+    assert_eq!(condition(schedule.status.as_ref().expect("a status"), "Overdue"), Some(("False", "OnSchedule")));
 }

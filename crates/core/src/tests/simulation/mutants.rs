@@ -168,7 +168,7 @@ impl Mutant {
                     }
                 }
             }
-            Mutant::RestartsTwoAtATime if ["Rolling", "RollHalted"].contains(&refusal) => {
+            Mutant::RestartsTwoAtATime if ["RollingOut", "RolloutHalted"].contains(&refusal) => {
                 let leader = observed.leader().and_then(|id| observed.membership.as_ref()?.member(id)?.ordinal);
                 let next = observed.outdated.keys().rev().find(|it| observed.is_reached(**it) && Some(**it) != leader);
                 planned.steps.extend(next.map(|ordinal| restart(*ordinal)));

@@ -126,7 +126,7 @@ fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Brok
         // What is waited for is waited for in one go, but not longer than clients stay away.
         world.now += match &plan.waiting {
             _ if !plan.steps.is_empty() => 5,
-            Some(waiting) if waiting.reason == "ClientsLeaving" => 5,
+            Some(waiting) if waiting.reason == "Draining" => 5,
             _ => 300,
         };
     }
@@ -174,7 +174,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
         return Err("at rest, and clients are kept from somebody".to_owned());
     }
     let available = condition(world, "Available");
-    if available != ("True".to_owned(), "QuorumAnswers".to_owned()) {
+    if available != ("True".to_owned(), "QuorumAvailable".to_owned()) {
         return Err(format!("at rest, and the status says {available:?}"));
     }
     Ok(())

@@ -56,7 +56,7 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
     }
     report(&planned, &world.schedule, context).await?;
     if let Err(error) = acted {
-        context.events.failed(schedule, "BackupNotBegun", error.to_string()).await;
+        context.events.failed(schedule, "BackupNotStarted", error.to_string()).await;
         return Err(error);
     }
     // Nobody announces here that the cluster is gone.
