@@ -222,7 +222,7 @@ fn every_flag_with_a_field_is_refused_among_the_others() {
     let everything = cluster_spec(json!({"etcd": {
         "quotaBackendBytes": "4Gi",
         "autoCompaction": {"mode": "Revision", "retention": "1000"},
-        "heartbeatInterval": 100,
+        "heartbeatInterval": "100ms",
         "electionTimeout": 1000,
         "snapshotCount": 10000,
     }}));

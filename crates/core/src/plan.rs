@@ -288,6 +288,11 @@ impl Waiting {
         .contains(&self.reason)
     }
 
+    /// Whether the event of the step before it has said it already.
+    pub fn was_announced_by_its_step(&self) -> bool {
+        self.reason == "Draining"
+    }
+
     /// Whether nothing gets on until somebody changes something.
     pub fn needs_a_person(&self) -> bool {
         [

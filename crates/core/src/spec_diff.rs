@@ -185,6 +185,8 @@ mod tests {
         assert_eq!(method(&[("podTemplate.resources.limits.memory", r#""1024Mi""#)]), None, "the same in other words");
         assert_eq!(method(&[("replicas", "5")]), None);
         assert_eq!(method(&[("etcd", "{}")]), None, "nothing that etcd would notice");
+        let of_flags = |etcd: &str| serde_json::from_str::<etcd_operator_api::EtcdOptions>(etcd).unwrap().flags();
+        assert_eq!(of_flags(r#"{"heartbeatInterval": 200}"#), of_flags(r#"{"heartbeatInterval": "200ms"}"#));
     }
 
     #[test]

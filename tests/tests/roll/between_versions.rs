@@ -84,6 +84,7 @@ fn a_patch_rolls_through_one_member_at_a_time_and_reaches_the_leader_last_under_
         let told: Vec<String> = etcd.events(reason).into_iter().map(|(about, _)| about).collect();
         assert!(etcd.names(3).iter().all(|name| told.contains(name)), "{reason} is not told of all: {told:?}");
     }
+    assert_eq!(etcd.events("Draining"), [], "MemberDrained says it already");
     let moved: Vec<String> = etcd.events("LeaderMoved").into_iter().map(|(about, _)| about).collect();
     assert_eq!(moved, ["c-2"], "the leader handed over before it was restarted");
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::validation;
-use crate::{quantity, schema};
+use crate::{duration, quantity, schema};
 
 /// Options of etcd itself.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,17 +28,19 @@ pub struct EtcdOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_compaction: Option<AutoCompaction>,
 
-    /// Optional. How often the leader tells the others that it is alive, in milliseconds; 100 unless set. About as
-    /// long as a message takes between the members and back, or somewhat longer.
+    /// Optional. How often the leader tells the others that it is alive, for example `500ms`; `100ms` unless set. About
+    /// the round-trip time between the members, or somewhat longer. A number without a unit is in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::bound_duration)]
     #[x_kube(validation = validation::heartbeat_is_in_range())]
-    pub heartbeat_interval: Option<i32>,
+    pub heartbeat_interval: Option<IntOrString>,
 
-    /// Optional. After how long without a sign of the leader the others elect a new one, in milliseconds; 1000 unless
-    /// set. At least 5 times `heartbeatInterval`; 10 times is usual.
+    /// Optional. After how long without a sign of the leader the others elect a new one, for example `2500ms`; `1s` unless
+    /// set. At least 5 times `heartbeatInterval`; 10 times is usual. A number without a unit is in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = schema::bound_duration)]
     #[x_kube(validation = validation::election_timeout_is_in_range())]
-    pub election_timeout: Option<i32>,
+    pub election_timeout: Option<IntOrString>,
 
     /// Optional. After how many changes a member writes a snapshot to its disk and drops the log before it. Without
     /// it etcd's default counts, which depends on its version. A low number needs less memory and writes more.
@@ -58,6 +61,11 @@ pub struct EtcdOptions {
         validation = validation::extra_args_have_no_field()
     )]
     pub extra_args: BTreeMap<String, String>,
+}
+
+/// A length of time as etcd's flags take it.
+fn milliseconds(written: Option<&IntOrString>) -> Option<String> {
+    written.and_then(duration::parse_or_milliseconds).map(|it| it.as_millis().to_string())
 }
 
 /// How large a database may become if nobody says, in bytes: etcd's own default.
@@ -83,8 +91,8 @@ impl EtcdOptions {
         set("quota-backend-bytes", quota.map(|bytes| bytes.to_string()));
         set("auto-compaction-mode", compaction.map(|compaction| compaction.mode.as_flag().to_owned()));
         set("auto-compaction-retention", compaction.map(|compaction| compaction.retention.clone()));
-        set("heartbeat-interval", self.heartbeat_interval.map(|milliseconds| milliseconds.to_string()));
-        set("election-timeout", self.election_timeout.map(|milliseconds| milliseconds.to_string()));
+        set("heartbeat-interval", milliseconds(self.heartbeat_interval.as_ref()));
+        set("election-timeout", milliseconds(self.election_timeout.as_ref()));
         set("snapshot-count", self.snapshot_count.map(|changes| changes.to_string()));
         flags
     }

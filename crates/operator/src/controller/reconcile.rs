@@ -166,7 +166,8 @@ async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &
 
 /// Says in an event what is waited for, once when it begins.
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
-    let Some(waiting) = &plan.waiting else { return };
+    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.was_announced_by_its_step());
+    let Some(waiting) = waiting else { return };
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     // What a person has to do something about is told again if it is something else.
     let is_same = |message: &str| !waiting.is_trouble() || message == waiting.message;

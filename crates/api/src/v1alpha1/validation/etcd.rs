@@ -44,31 +44,53 @@ pub fn quota_is_a_size() -> Rule {
     .message("spec.etcd.quotaBackendBytes must be a size between 1Mi and 1Ti; write it with its unit, like 4Gi")
 }
 
+/// The bounds of two lengths of time, in milliseconds.
+const HEARTBEAT: (u32, u32) = (10, 10_000);
+const ELECTION: (u32, u32) = (50, 50_000);
+
+/// A length of time in milliseconds. A number without a unit is one already.
+fn milliseconds(path: &str) -> String {
+    let text = format!("string({path})");
+    format!("duration({text}.matches('^[0-9]+$') ? {text} + 'ms' : {text}).getMilliseconds()")
+}
+
+/// The condition that there is a length of time within these bounds.
+fn is_between(path: &str, (least, most): (u32, u32)) -> String {
+    let milliseconds = milliseconds(path);
+    format!(
+        "string({path}).matches('^([0-9]{{1,6}}|([0-9]{{1,6}}(h|ms|m|s))+)$') \
+         && {milliseconds} >= {least} && {milliseconds} <= {most}"
+    )
+}
+
 pub fn heartbeat_is_in_range() -> Rule {
-    Rule::new("self >= 10 && self <= 10000").message(
-        "spec.etcd.heartbeatInterval must be between 10 and 10000 milliseconds; etcd's own default is 100, and 500 is \
-         enough for slow networks and disks",
+    Rule::new(is_between("self", HEARTBEAT)).message(
+        "spec.etcd.heartbeatInterval must be between 10ms and 10s; write it like 500ms, which is enough for slow networks \
+         and disks; etcd's own default is 100ms",
     )
 }
 
 pub fn election_timeout_is_in_range() -> Rule {
-    Rule::new("self >= 50 && self <= 50000").message(
-        "spec.etcd.electionTimeout must be between 50 and 50000 milliseconds; etcd's own default is 1000, and 2500 is \
-         enough for slow networks and disks",
+    Rule::new(is_between("self", ELECTION)).message(
+        "spec.etcd.electionTimeout must be between 50ms and 50s; write it like 2500ms, which is enough for slow networks and \
+         disks; etcd's own default is 1s",
     )
 }
 
 /// Says nothing about numbers that are out of range. What is absent counts with etcd's default.
 pub fn election_waits_for_heartbeats() -> Rule {
-    Rule::new(
-        "(has(self.heartbeatInterval) && (self.heartbeatInterval < 10 || self.heartbeatInterval > 10000)) \
-         || (has(self.electionTimeout) && (self.electionTimeout < 50 || self.electionTimeout > 50000)) \
-         || (has(self.electionTimeout) ? self.electionTimeout : 1000) \
-         >= 5 * (has(self.heartbeatInterval) ? self.heartbeatInterval : 100)",
-    )
+    let (heartbeat, election) = ("self.heartbeatInterval", "self.electionTimeout");
+    Rule::new(format!(
+        "(has({heartbeat}) && !({})) || (has({election}) && !({})) \
+         || (has({election}) ? {} : 1000) >= 5 * (has({heartbeat}) ? {} : 100)",
+        is_between(heartbeat, HEARTBEAT),
+        is_between(election, ELECTION),
+        milliseconds(election),
+        milliseconds(heartbeat),
+    ))
     .message(
-        "spec.etcd.electionTimeout (1000 unless set) must be at least 5 times spec.etcd.heartbeatInterval (100 unless \
-         set); raise the first or lower the second",
+        "spec.etcd.electionTimeout (1s unless set) must be at least 5 times spec.etcd.heartbeatInterval (100ms unless set); \
+         raise the first or lower the second",
     )
     .field_path(".electionTimeout")
 }
