@@ -1,15 +1,27 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate chaos bench lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test lint unit e2e simulate chaos bench lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## From nothing to a running operator on a real three-node Kubernetes, and a look at it
 	@scripts/demo
 
 test: ## Everything, from format to end to end (takes a running lab down first, and its own at the end)
 	@scripts/test
+
+lint: ## Format, clippy and the documentation of the code, every warning an error
+	@cargo fmt --all -- --check
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+
+unit: ## The tests that need no lab: T=rollout for those with that in their names
+	@cargo test --locked --workspace --exclude e2e --exclude lab --exclude etcd-operator-etcd --exclude etcd-operator-agent $(T)
+	@cargo test --locked -p lab --lib $(T)
+
+e2e: ## End-to-end tests on the lab: T=heal for a chapter, T=heal::replace for some of it (needs `make lab-up deploy` first)
+	@scripts/e2e $(T)
 
 simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for that many stories, SEED=4711 to read one
 	@SIMULATE_SEEDS=$(or $(SEEDS),100000) SIMULATE_SEED=$(SEED) \
