@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit e2e simulate chaos bench lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test lint unit e2e simulate chaos soak bench lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for
 
 chaos: ## Let random faults strike a real cluster on the lab for MINUTES=60 (needs `make lab-up deploy` first)
 	@CHAOS_MINUTES=$(or $(MINUTES),10) cargo test --locked -p e2e --test chaos -- --nocapture
+
+soak: ## The long proofs: ONLY=simulation, ONLY=chaos or ONLY=schedule; without it, a list of them
+	@SEEDS=$(SEEDS) MINUTES=$(MINUTES) CASES=$(CASES) scripts/soak $(ONLY)
 
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
 	@cargo run --quiet --locked -p benches -- $(ONLY)
