@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit e2e simulate chaos soak bench lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test lint unit e2e simulate chaos soak bench audit lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ soak: ## The long proofs: ONLY=simulation, ONLY=chaos or ONLY=schedule; without 
 
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
 	@cargo run --quiet --locked -p benches -- $(ONLY)
+
+audit: ## Licences, sources and duplicates of all dependencies, and known vulnerabilities where their list can be fetched
+	@scripts/audit
 
 lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
 	@cargo run --locked -p lab -- up
