@@ -1,15 +1,27 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test simulate chaos bench lab-up lab-down lab-status image deploy generate
+.PHONY: help demo test lint unit e2e simulate chaos soak bench audit lab-up lab-down lab-status image deploy generate
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## From nothing to a running operator on a real three-node Kubernetes, and a look at it
 	@scripts/demo
 
 test: ## Everything, from format to end to end (takes a running lab down first, and its own at the end)
 	@scripts/test
+
+lint: ## Format, clippy and the documentation of the code, every warning an error
+	@cargo fmt --all -- --check
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+
+unit: ## The tests that need no lab: T=rollout for those with that in their names
+	@cargo test --locked --workspace --exclude e2e --exclude lab --exclude etcd-operator-etcd --exclude etcd-operator-agent $(T)
+	@cargo test --locked -p lab --lib $(T)
+
+e2e: ## End-to-end tests on the lab: T=heal for a chapter, T=heal::replace for some of it (needs `make lab-up deploy` first)
+	@scripts/e2e $(T)
 
 simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for that many stories, SEED=4711 to read one
 	@SIMULATE_SEEDS=$(or $(SEEDS),100000) SIMULATE_SEED=$(SEED) \
@@ -18,8 +30,14 @@ simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for
 chaos: ## Let random faults strike a real cluster on the lab for MINUTES=60 (needs `make lab-up deploy` first)
 	@CHAOS_MINUTES=$(or $(MINUTES),10) cargo test --locked -p e2e --test chaos -- --nocapture
 
+soak: ## The long proofs: ONLY=simulation, ONLY=chaos or ONLY=schedule; without it, a list of them
+	@SEEDS=$(SEEDS) MINUTES=$(MINUTES) CASES=$(CASES) scripts/soak $(ONLY)
+
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
 	@cargo run --quiet --locked -p benches -- $(ONLY)
+
+audit: ## Licences, sources and duplicates of all dependencies, and known vulnerabilities where their list can be fetched
+	@scripts/audit
 
 lab-up: ## Start a real three-node Kubernetes on this machine; kubeconfig and tools appear in .lab/
 	@cargo run --locked -p lab -- up
