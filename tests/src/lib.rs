@@ -9,6 +9,7 @@ pub mod health;
 pub mod operator;
 pub mod outage;
 pub mod random;
+pub mod release;
 pub mod rolling;
 pub mod schedule;
 pub mod stores;
@@ -51,7 +52,8 @@ pub fn kubectl_with_input(args: &[&str], input: &str) -> Result<String, String> 
         .stderr(Stdio::piped())
         .spawn()
         .expect("these tests need the lab: run `make lab-up` and `make deploy` first");
-    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("kubectl reads its input");
+    // If it ends before it has read everything, it says why.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("kubectl ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }

@@ -1,5 +1,5 @@
-//! Nodes that are off, cut from the network or declared out of service. Each is brought back when its value goes, whatever
-//! becomes of the test: the lab is not this test's alone.
+//! Nodes that are off, cut from the network, cordoned or declared out of service. Each is brought back when its value
+//! goes, whatever becomes of the test: the lab is not this test's alone.
 
 use std::time::Duration;
 
@@ -87,6 +87,25 @@ impl Drop for OutOfService {
         let name = self.0.name();
         if let Err(complaint) = try_kubectl(&format!("taint node {name} {OUT_OF_SERVICE}-")) {
             eprintln!("{name} could not be put into service again: {complaint}");
+        }
+    }
+}
+
+/// A node that takes no new pods, for as long as this lives.
+pub struct Cordon(Node);
+
+impl Cordon {
+    pub fn begin(node: Node) -> Self {
+        kubectl(&format!("cordon {}", node.name()));
+        Cordon(node)
+    }
+}
+
+impl Drop for Cordon {
+    fn drop(&mut self) {
+        let name = self.0.name();
+        if let Err(complaint) = try_kubectl(&format!("uncordon {name}")) {
+            eprintln!("{name} could not be made to take pods again: {complaint}");
         }
     }
 }
