@@ -85,7 +85,7 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<St
     }
     if !observed.durable {
         let runs_no_more = pod.is_none_or(|pod| pod.finished && !pod.deleting);
-        return runs_no_more.then(|| "its data went with its pod".to_owned());
+        return runs_no_more.then(|| "its data was in its pod, which is gone".to_owned());
     }
     let is_on_a_node = pod.is_some_and(|pod| pod.node.is_some());
     match observed.claims.get(&ordinal) {
@@ -181,7 +181,7 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         // The data would go with its pod, so there is nothing to restart it for.
         Diagnosis::Unresponsive { since, .. } if !observed.durable => {
             if observed.replace_after.is_some_and(|after| waited(*since, after)) {
-                Remedy::Replace("it does not answer".to_owned())
+                Remedy::Replace("not answering".to_owned())
             } else {
                 Remedy::Wait
             }
@@ -196,22 +196,22 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
             }
         }
         Diagnosis::NotTerminating { since } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
-            Remedy::Replace("its pod does not stop".to_owned())
+            Remedy::Replace("its pod does not terminate".to_owned())
         }
         Diagnosis::Unresponsive { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
-            Remedy::RestartPod("its member does not answer".to_owned())
+            Remedy::RestartPod("member not answering".to_owned())
         }
         // It can't be replaced. To start may take it long, so it gets time before it is tried once more.
         Diagnosis::Unresponsive { restarted: Some(at), .. }
             if waited(*at, RESTART_AGAIN_AFTER)
                 && (observed.membership.is_none() || observed.replace_after.is_none()) =>
         {
-            Remedy::RestartPod("its member does not answer".to_owned())
+            Remedy::RestartPod("member not answering".to_owned())
         }
         Diagnosis::Unresponsive { restarted: Some(at), .. }
             if observed.replace_after.is_some_and(|after| waited(*at, after)) =>
         {
-            Remedy::Replace("it does not answer, and starting it again did not help".to_owned())
+            Remedy::Replace("still not answering after a restart".to_owned())
         }
         _ => Remedy::Wait,
     }

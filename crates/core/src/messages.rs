@@ -12,51 +12,39 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
         Step::RecordBootstrap(bootstrap) => {
             ("Bootstrapping", format!("bootstrapping a cluster of {} members", bootstrap.size))
         }
-        Step::RecordClusterId(id) => {
-            ("Bootstrapped", format!("the members have formed the etcd cluster {}", format_id(*id)))
-        }
+        Step::RecordClusterId(id) => ("Bootstrapped", format!("members formed etcd cluster {}", format_id(*id))),
         Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
-            ("StartingMember", format!("{} is being started", name(ordinal)))
+            ("StartingMember", format!("starting {}", name(ordinal)))
         }
-        Step::DeletePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being stopped: {why}", name(ordinal))),
+        Step::DeletePod { ordinal, why } => ("StoppingPod", format!("stopping pod {}: {why}", name(ordinal))),
         Step::DrainPod { ordinal } => {
-            ("RestartingMember", format!("clients of {} are sent elsewhere before it is restarted", name(ordinal)))
+            ("RestartingMember", format!("draining clients from {} before its restart", name(ordinal)))
         }
-        Step::ReplacePeer { ordinal, why } => {
-            ("RestartingMember", format!("{} is being restarted: {why}", name(ordinal)))
-        }
+        Step::ReplacePeer { ordinal, why } => ("RestartingMember", format!("recreating {}: {why}", name(ordinal))),
         Step::Relabel { ordinal } => {
-            ("UpdatingPod", format!("{}'s pod gets other labels or annotations", name(ordinal)))
+            ("UpdatingPod", format!("updating labels and annotations of pod {}", name(ordinal)))
         }
-        Step::Resize { ordinal } => ("UpdatingPod", format!("{}'s pod gets other resources", name(ordinal))),
-        Step::GrowClaim { ordinal } => {
-            ("ExpandingVolume", format!("the volume of {} is being made larger", name(ordinal)))
-        }
-        Step::TakeBackup => ("BackingUp", "a backup is taken before the version changes".to_owned()),
-        Step::AcceptVersion(version) => ("ChangingVersion", format!("the members are brought to etcd {version}")),
+        Step::Resize { ordinal } => ("UpdatingPod", format!("resizing pod {}", name(ordinal))),
+        Step::GrowClaim { ordinal } => ("ExpandingVolume", format!("expanding the volume of {}", name(ordinal))),
+        Step::TakeBackup => ("BackingUp", "taking a backup before the upgrade".to_owned()),
+        Step::AcceptVersion(version) => ("ChangingVersion", format!("rolling out etcd {version}")),
         Step::EnableDowngrade(version) => {
-            ("EnablingDowngrade", format!("etcd is expected to make its data readable for {version}"))
+            ("EnablingDowngrade", format!("asking etcd to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => ("CancellingDowngrade", "etcd is expected that it will not be downgraded".to_owned()),
-        Step::RestartPod { ordinal, why } => {
-            ("RestartingPod", format!("{}'s pod is being restarted: {why}", name(ordinal)))
-        }
-        Step::FencePod { ordinal, why } => ("StoppingPod", format!("{}'s pod is being given up: {why}", name(ordinal))),
+        Step::CancelDowngrade => ("CancellingDowngrade", "cancelling the downgrade in etcd".to_owned()),
+        Step::RestartPod { ordinal, why } => ("RestartingPod", format!("restarting pod {}: {why}", name(ordinal))),
+        Step::FencePod { ordinal, why } => ("StoppingPod", format!("force-deleting pod {}: {why}", name(ordinal))),
         Step::DeleteClaim { ordinal } | Step::DeletePeer { ordinal } => {
-            ("CleaningUp", format!("what {} left behind is being removed", name(ordinal)))
+            ("CleaningUp", format!("cleaning up after {}", name(ordinal)))
         }
-        Step::AddLearner { ordinal } => ("AddingMember", format!("{} is being added as a learner", name(ordinal))),
-        Step::Promote { ordinal, .. } => ("PromotingMember", format!("{} is being promoted to vote", name(ordinal))),
+        Step::AddLearner { ordinal } => ("AddingMember", format!("adding {} as a learner", name(ordinal))),
+        Step::Promote { ordinal, .. } => ("PromotingMember", format!("promoting {} to voter", name(ordinal))),
         Step::MoveLeader { from, to, .. } => {
-            ("MovingLeader", format!("leadership is being moved from {} to {}", name(from), name(to)))
+            ("MovingLeader", format!("moving leadership from {} to {}", name(from), name(to)))
         }
-        Step::RemoveMember { ordinal, why, .. } => {
-            ("RemovingMember", format!("{} is being removed: {why}", name(ordinal)))
-        }
-        Step::Defragment { ordinal } => {
-            ("Defragmenting", format!("{}'s database is being defragmented", name(ordinal)))
-        }
-        Step::Disarm(Alarm { kind, .. }) => ("DisarmingAlarm", format!("the alarm {kind:?} is being disarmed")),
+        Step::RemoveMember { ordinal, why, .. } => ("RemovingMember", format!("removing {}: {why}", name(ordinal))),
+        Step::Defragment { ordinal } => ("Defragmenting", format!("defragmenting {}", name(ordinal))),
+        Step::Disarm(Alarm { kind, .. }) => ("DisarmingAlarm", format!("disarming the {kind:?} alarm")),
         Step::RecordMember { .. }
         | Step::RecordLogVersion(_)
         | Step::RecordReplacement { .. }

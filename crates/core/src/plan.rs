@@ -341,7 +341,7 @@ pub fn plan(observed: &Observed) -> Plan {
         return Plan::default();
     }
     if let Some(source) = &observed.paused {
-        return Plan::waiting("Paused", format!("nothing is done to this cluster: {source}"));
+        return Plan::waiting("Paused", format!("paused: {source}"));
     }
     let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting("Refused", message),
@@ -432,7 +432,6 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
 }
 
 fn wrong_cluster(found: u64, expected: u64) -> Plan {
-    let message =
-        format!("the members belong to the etcd cluster {found:x}, and not to {expected:x}; nothing is changed");
+    let message = format!("members belong to etcd cluster {found:x}, expected {expected:x}; nothing is changed");
     Plan::waiting("WrongCluster", message)
 }

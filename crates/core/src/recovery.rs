@@ -90,7 +90,7 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
     if last.is_none_or(|last| last.member_id != member.id) {
         if let Some(last) = last.filter(|last| observed.now < last.at + wait_after(last)) {
             let message = format!(
-                "{name} has to be replaced ({why}), but it was not long ago; the next time is {} s after the last",
+                "{name} needs replacement ({why}); backing off until {} s after the last one",
                 wait_after(last)
             );
             return Some(Plan::waiting("ReplacementBackoff", message));
@@ -111,7 +111,7 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
     if let Some(learner) = membership.learner().filter(|learner| learner.id != member.id) {
         let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
         // One change at a time. A learner that gets nowhere makes way, and comes back afterwards.
-        let why = format!("{name} has to be replaced first");
+        let why = format!("making way for the replacement of {name}");
         return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
     }
     steps.extend(removal.steps);
@@ -153,7 +153,7 @@ pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> 
         // To fetch and restore a backup takes as long as it takes.
         could_run && had_its_time && !pod.restoring && !pod.deleting && !observed.is_reached(**ordinal)
     });
-    restart(observed, (*silent?.0, "its member does not answer".to_owned()))
+    restart(observed, (*silent?.0, "member not answering".to_owned()))
 }
 
 /// One pod at a time: none while that of another member is going or has only just come and does not answer yet.

@@ -93,26 +93,23 @@ fn back_up_first(observed: &Observed) -> Plan {
         BackupFirst::NotAsked | BackupFirst::Taken => Plan::default(),
         BackupFirst::ToTake => Plan::steps(vec![Step::TakeBackup]),
         BackupFirst::Running(name) => {
-            Plan::waiting("BackingUp", format!("the EtcdBackup {name} is taken before the version changes"))
+            Plan::waiting("BackingUp", format!("waiting for EtcdBackup {name} before the upgrade"))
         }
         BackupFirst::Failed { name, message } => Plan::waiting(
             "BackupFailed",
             format!(
-                "the version is not changed, because the EtcdBackup {name} before it has failed: {message}; delete the \
-                 EtcdBackup to try again, or set spec.upgrade.backupFirst to false to go on without one"
+                "upgrade held: EtcdBackup {name} failed: {message}. Delete the EtcdBackup to retry, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::InvalidSchedule { name, why } => Plan::waiting(
             "BackupFailed",
             format!(
-                "the version is not changed, because the EtcdBackupSchedule {name} that is to take a backup before it can't be \
-                 used: {why}; correct it, or set spec.upgrade.backupFirst to false to go on without a backup"
+                "upgrade held: EtcdBackupSchedule {name} is invalid: {why}. Correct it, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::Nowhere => Plan::waiting(
             "BackupFailed",
-            "spec.upgrade.backupFirst is true, but no EtcdBackupSchedule says where backups of this cluster go: create one, \
-             or set spec.upgrade.backupFirst to false to go on without a backup",
+            "upgrade held: spec.upgrade.backupFirst is true, but no EtcdBackupSchedule backs up this cluster. Create one, or set spec.upgrade.backupFirst to false to upgrade without a backup",
         ),
     }
 }
@@ -259,11 +256,11 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
         return well;
     }
     if !observed.has_rollout_slot {
-        let message = "other clusters restart members now; this one will when it is its turn";
+        let message = "rollout queued: the limit of concurrent rollouts is reached";
         return Plan::waiting("RolloutQueued", message);
     }
     let Some(leader) = observed.leader() else {
-        return Plan::waiting("NoLeader", "members are restarted when there is a leader");
+        return Plan::waiting("NoLeader", "no leader: members are restarted once there is one");
     };
     let followers = outdated.iter().filter(|(_, voter)| voter.id != leader);
     match followers.max_by_key(|(ordinal, _)| *ordinal) {
@@ -286,9 +283,9 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
     let is_doomed = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
     let keeps_its_data = observed.durable && !is_doomed;
     if !keeps_its_data && membership.voters().count() == 1 {
-        let why = if is_doomed { "its volume claim is being deleted" } else { "it keeps its data in its pod" };
+        let why = if is_doomed { "its volume claim is being deleted" } else { "its data is in its pod" };
         let message = format!(
-            "the only member would lose its data if it were restarted, because {why}: raise spec.replicas to 3 first"
+            "refusing to restart the only member: its data would be lost ({why}). Raise spec.replicas to 3 first"
         );
         return Plan::waiting("ChangeRefused", message);
     }
@@ -299,12 +296,12 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         // There is nowhere else to go.
         None if membership.voters().count() == 1 => Plan::steps(vec![replace(observed, ordinal)]),
         None if !observed.pods.iter().any(serves) => {
-            Plan::waiting("RollingOut", "clients are sent to another member before the next one is restarted")
+            Plan::waiting("RollingOut", "waiting for another member to serve clients before the next restart")
         }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
         Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
             let name = observed.names.member_name(ordinal);
-            Plan::waiting("Draining", format!("clients of {name} are sent elsewhere before it is restarted"))
+            Plan::waiting("Draining", format!("draining clients from {name} before its restart"))
         }
         Some(_) if keeps_its_data => Plan::steps(vec![replace(observed, ordinal)]),
         Some(_) => remove_voter(observed, membership, ordinal, member, &reason_for(observed, ordinal)),
@@ -317,8 +314,8 @@ fn replace(observed: &Observed, ordinal: u32) -> Step {
 
 fn reason_for(observed: &Observed, ordinal: u32) -> String {
     match observed.outdated.get(&ordinal) {
-        Some(change) => format!("it is made anew, because this changed: {}", change.fields.join(", ")),
-        None => "it is made anew, because the others run a later version".to_owned(),
+        Some(change) => format!("{} changed", change.fields.join(", ")),
+        None => "the other members run a later version".to_owned(),
     }
 }
 
@@ -338,7 +335,7 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
         let peer = staying.and_then(|ordinal| observed.peers.get(&ordinal));
         if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
             let message = format!(
-                "{} should run etcd {}, and says that it is {}: the image is not what its tag says",
+                "{} should run etcd {} but reports {}: the image does not match its tag",
                 observed.name_of(member),
                 peer.version,
                 answer.version
@@ -356,10 +353,10 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
     let done = progress(observed);
     let waiting = match problem {
         Some(problem) => {
-            let message = format!("{done}; nobody else is restarted before {name} is healthy: {}", problem.message);
+            let message = format!("{done}; halted: {name} is not healthy: {}", problem.message);
             Waiting::new("RolloutHalted", message)
         }
-        None => Waiting::new("RollingOut", format!("{done}; waiting until {name} is healthy")),
+        None => Waiting::new("RollingOut", format!("{done}; waiting for {name} to become healthy")),
     };
     Plan { steps: Vec::new(), waiting: Some(waiting) }
 }
@@ -386,7 +383,7 @@ pub fn progress(observed: &Observed) -> String {
     fields.dedup();
     let fields: Vec<&str> = fields.into_iter().map(String::as_str).collect();
     let why = if fields.is_empty() { String::new() } else { format!(" ({} changed)", fields.join(", ")) };
-    format!("{} of {} members are as asked for{why}", updated(observed), observed.replicas)
+    format!("{} of {} members up to date{why}", updated(observed), observed.replicas)
 }
 
 /// How many members are as the spec asks for, and well.

@@ -28,10 +28,12 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
             let name = observed.names.member_name(*ordinal);
             waiting(
                 "InitialMemberStarting",
-                format!("{name} has to start for the first time before the members may change"),
+                format!("waiting for {name} to start for the first time before the membership changes"),
             )
         }
-        (Some((ordinal, voter)), ..) => remove_voter(observed, membership, *ordinal, voter, "fewer are asked for"),
+        (Some((ordinal, voter)), ..) => {
+            remove_voter(observed, membership, *ordinal, voter, "spec.replicas was lowered")
+        }
         // etcd lets nobody join while a downgrade is in progress. It is taken up again afterwards.
         (None, Some(_), None) if observed.versions.downgrade.is_some() => step(Step::CancelDowngrade),
         // Before an ordinal that is too high leaves, the one that is missing comes: never fewer than asked for.
@@ -42,11 +44,11 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
 /// A learner is in flight: it is promoted, or taken away if the user has changed their mind.
 fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
-        return waiting("UnmanagedLearner", format!("the learner {:x} was added by somebody else", learner.id));
+        return waiting("UnmanagedLearner", format!("learner {:x} was not added by this operator", learner.id));
     };
     let name = observed.names.member_name(ordinal);
     if ordinal >= observed.replicas {
-        let why = "it is not asked for any more".to_owned();
+        let why = "spec.replicas was lowered".to_owned();
         return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
     }
     if !learner.started || !observed.is_healthy(learner) {
@@ -59,10 +61,10 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         }
         let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
-        return waiting("LearnerStarting", format!("{name} has joined as a learner and is starting{problem}"));
+        return waiting("LearnerStarting", format!("{name} joined as a learner and is starting{problem}"));
     }
     let promote = Step::Promote { ordinal, member_id: learner.id };
-    let catching_up = Waiting::new("LearnerCatchingUp", format!("{name} is catching up before it may vote"));
+    let catching_up = Waiting::new("LearnerCatchingUp", format!("{name} is catching up before its promotion"));
     Plan { steps: vec![promote], waiting: Some(catching_up) }
 }
 
@@ -75,14 +77,14 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     }
     // Whatever ran under this name before must be gone: two processes never share a volume.
     if observed.pods.contains_key(&ordinal) {
-        return waiting("OldPodTerminating", format!("the old pod of {name} is still stopping"));
+        return waiting("OldPodTerminating", format!("waiting for the old pod of {name} to terminate"));
     }
     if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
-        return waiting("OldClaimTerminating", format!("the old volume claim of {name} is still being deleted"));
+        return waiting("OldClaimTerminating", format!("waiting for the old volume claim of {name} to be deleted"));
     }
     match observed.peers.get(&ordinal) {
         Some(peer) if peer.deleting => {
-            waiting("OldPeerTerminating", format!("the old EtcdPeer {name} is still being deleted"))
+            waiting("OldPeerTerminating", format!("waiting for the old EtcdPeer {name} to be deleted"))
         }
         // It was made from what is not asked for any more.
         Some(_) if is_to_be_remade(observed, ordinal) => step(Step::DeletePeer { ordinal }),
@@ -105,21 +107,18 @@ pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, 
     let fit: Vec<&Member> =
         others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
     if !may_remove(voters, fit.len()) {
-        let message = format!(
-            "{name} cannot be removed ({why}): of the {} other members only {} are healthy, and that is no quorum",
-            voters - 1,
-            fit.len()
-        );
+        let message =
+            format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
         return waiting("QuorumAtRisk", message);
     }
     match observed.leader() {
-        None => waiting("NoLeader", format!("{name} will be removed when there is a leader")),
+        None => waiting("NoLeader", format!("no leader: {name} is removed once there is one")),
         Some(leader) if leader == leaving.id => {
             let heirs = fit.iter().filter(|voter| !observed.is_corrupt(voter));
             let heir = heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match heir {
                 Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
-                None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member could take over")),
+                None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member can take over")),
             }
         }
         Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),

@@ -51,19 +51,16 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
     }
     let corrupt = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     if healthy > 0 && corrupt {
-        let message = format!(
-            "etcd refuses writes because it found that members' data differs: {}",
-            problems(observed).join("; ")
-        );
+        let message = format!("etcd refuses writes: members' data differs: {}", problems(observed).join("; "));
         return Statement::no("Available", "Corrupt", message);
     }
     if healthy > 0 {
         let all = observed.membership.iter().flat_map(Membership::voters).count();
-        return Statement::yes("Available", "QuorumAvailable", format!("{healthy} of {all} voting members answer"));
+        return Statement::yes("Available", "QuorumAvailable", format!("{healthy} of {all} voters answer"));
     }
     match observed.cluster_id {
         None => {
-            let mut message = "the members are being started for the first time".to_owned();
+            let mut message = "members are starting for the first time".to_owned();
             for (ordinal, pod) in &observed.pods {
                 if let Some(problem) = &pod.problem {
                     message.push_str(&format!("; {}: {}", observed.names.member_name(*ordinal), problem.message));
@@ -103,9 +100,9 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
         "Available",
         "QuorumLost",
         format!(
-            "{} of {} members lost their data, and the rest can never be a quorum again (unavailable since {since}): {}; \
-             {left}. Nothing is deleted and nothing is bootstrapped again. Bring the lost volumes back, or restore a backup into \
-             a new cluster, or delete this EtcdCluster together with its volume claims to begin with an empty one",
+            "{} of {} members lost their data, and the rest cannot form a quorum (unavailable since {since}): {}; \
+             {left}. Nothing is deleted or bootstrapped again. Bring the volumes back, restore a backup into \
+             a new cluster, or delete this EtcdCluster and its volume claims to start empty",
             lost.len(),
             known.len(),
             lost.join(", "),
@@ -144,12 +141,12 @@ fn out_of_space(observed: &Observed) -> String {
     };
     let sizes: Vec<String> = observed.answers.iter().filter_map(size_of).collect();
     let help = if observed.defragments {
-        "compact the history (etcdctl compact); while all members are healthy, the rest is done by itself"
+        "compact the history (etcdctl compact); the operator does the rest while all members are healthy"
     } else {
         "compact the history, defragment the members and disarm the alarm (etcdctl compact, defrag, alarm disarm)"
     };
     format!(
-        "etcd refuses writes because a database has reached its quota of {}: {}. Delete what is not needed and \
+        "etcd refuses writes: a database reached its quota of {}: {}. Delete what is not needed and \
          {help}",
         mebibytes(observed.quota),
         sizes.join(", ")
@@ -177,7 +174,7 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
             Statement::yes("Progressing", reason, format!("{}; {message}", progress(observed)))
         }
         (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
-        (None, None) => Statement::no("Progressing", "UpToDate", "the cluster is as its spec asks for"),
+        (None, None) => Statement::no("Progressing", "UpToDate", "all members match the spec"),
     }
 }
 
@@ -187,7 +184,7 @@ fn degraded(observed: &Observed) -> Statement {
         let all: Vec<String> = [out_of_space(observed)].into_iter().chain(problems).collect();
         Statement::yes("Degraded", "NoSpace", all.join("; "))
     } else if problems.is_empty() {
-        Statement::no("Degraded", "AllMembersHealthy", "no member is known to be unhealthy")
+        Statement::no("Degraded", "AllMembersHealthy", "no unhealthy members")
     } else {
         Statement::yes("Degraded", "MembersUnhealthy", problems.join("; "))
     }
@@ -241,7 +238,7 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
 /// Voters that somebody else added can't be asked how they are; that they count is worth a word.
 fn foreign_and_silent(observed: &Observed) -> impl Iterator<Item = String> {
     let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
-    voters.map(|voter| format!("{} was added by somebody else, and is not known to be healthy", format_id(voter.id)))
+    voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", format_id(voter.id)))
 }
 
 /// What etcd says about wrong data and no majority confirms.
@@ -271,18 +268,18 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
     }
     let pod = observed.pods.get(&ordinal);
     if pod.and_then(|pod| pod.node).is_some_and(|node| node.down_since.is_some()) {
-        return format!("{name} does not answer, and its node is down");
+        return format!("{name} not answering: its node is down");
     }
     match (observed.pods.get(&ordinal), observed.answers.get(&ordinal)) {
         (None, _) => format!("{name} has no pod"),
-        (Some(pod), _) if pod.deleting => format!("{name}'s pod is being stopped"),
+        (Some(pod), _) if pod.deleting => format!("{name}'s pod is terminating"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
         // Without a quorum that is no wonder: etcd does not serve anybody before it has joined one.
         (Some(pod), Some(Err(why))) if pod.ready && observed.membership.is_some() => {
-            format!("{name} does not answer the operator ({why}), although its node reported it ready")
+            format!("{name} not reachable by the operator ({why}), but its pod is ready")
         }
-        (Some(_), Some(Err(why))) => format!("{name} does not answer ({why})"),
-        (Some(_), Some(Ok(_))) => format!("{name} answers, but not a read that needs a quorum"),
+        (Some(_), Some(Err(why))) => format!("{name} not answering ({why})"),
+        (Some(_), Some(Ok(_))) => format!("{name} answers, but cannot serve linearizable reads"),
         (Some(_), None) => format!("{name}'s pod has not started yet"),
     }
 }

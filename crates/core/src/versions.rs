@@ -103,7 +103,7 @@ fn too_far(wanted: &Version, current: u64) -> String {
     if *minor > current {
         let next = current + 1;
         return format!(
-            "etcd can't be upgraded from {major}.{current} to {major}.{minor} in one go: set spec.version to a version of \
+            "etcd can't be upgraded from {major}.{current} to {major}.{minor} in one step: set spec.version to a version of \
              {major}.{next} first, and go on when all members run it"
         );
     }
@@ -114,7 +114,7 @@ fn too_far(wanted: &Version, current: u64) -> String {
     }
     let next = current - 1;
     format!(
-        "etcd can't be downgraded from {major}.{current} to {major}.{minor} in one go: set spec.version to a version of \
+        "etcd can't be downgraded from {major}.{current} to {major}.{minor} in one step: set spec.version to a version of \
          {major}.{next} first"
     )
 }
@@ -215,7 +215,7 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
 
 fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) -> VersionDecision {
     if under_way.is_some() {
-        return VersionDecision::Wait(preparing(wanted, "etcd has been expected"));
+        return VersionDecision::Wait(preparing(wanted, "etcd was asked"));
     }
     // Members that keep their data in their pods are changed by new ones, and none can join during a downgrade.
     if !observed.durable {
@@ -266,9 +266,9 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
         Some(ill) => VersionDecision::Wait(Waiting::new(
             "NotAllHealthy",
             format!(
-                "the cluster is {done} to {} when all members are healthy, and {} is not",
-                observed.versions.wanted,
-                observed.name_of(ill)
+                "waiting for {} to become healthy before the cluster is {done} to {}",
+                observed.name_of(ill),
+                observed.versions.wanted
             ),
         )),
         None => decision,

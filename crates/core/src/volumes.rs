@@ -35,10 +35,10 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     }
     if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =
-            format!("{name} gets a new volume when all members are healthy, and {} is not", observed.name_of(ill));
+            format!("waiting for {} to become healthy before {name} gets a new volume", observed.name_of(ill));
         return Plan::waiting("NotAllHealthy", message);
     }
-    remove_voter(observed, membership, ordinal, voter, &format!("it gets a new volume: {why}"))
+    remove_voter(observed, membership, ordinal, voter, &format!("new volume: {why}"))
 }
 
 /// What a member's volume can't become, if the spec asks for it.
@@ -66,7 +66,7 @@ pub fn misfit_of(
         return Some(format!("its storage class is {}, not {wanted}", class(claim).unwrap_or_default()));
     }
     if template.access_modes.is_some() && claim.access_modes != template.access_modes {
-        return Some("its access modes are others".to_owned());
+        return Some("its access modes differ".to_owned());
     }
     let (has, wants) = (size_of(claim)?, size_of(template)?);
     let is_larger = migrates && !same_amount(has, wants) && rounded_up(has) > rounded_up(wants);

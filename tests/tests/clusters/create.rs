@@ -129,7 +129,7 @@ fn an_initial_member_that_starts_late_is_let_in() {
     e2e::eventually("two initial members serve, and the third is missed", std::time::Duration::from_secs(60), || {
         let (available, degraded) = (etcd.condition("Available"), etcd.condition("Degraded"));
         let message = degraded["message"].as_str().unwrap_or_default();
-        let told = available["status"] == "True" && message.contains("no node takes its pod");
+        let told = available["status"] == "True" && message.contains("pod not scheduled");
         if told { Ok(()) } else { Err(format!("{available} {degraded}")) }
     });
     etcd.put("greeting", "hello");

@@ -109,7 +109,7 @@ fn a_member_that_no_other_node_takes_is_told_of_and_comes_back_with_its_node() {
     let outage = Outage::power_off(node_of(&etcd, "c-1"));
     eventually("the status says why no member takes its place", HEALING, || {
         let told = told(&etcd);
-        if told.contains("c-1") && told.contains("no node takes its pod") { Ok(()) } else { Err(told) }
+        if told.contains("c-1") && told.contains("pod not scheduled") { Ok(()) } else { Err(told) }
     });
     println!("{}", told(&etcd));
     assert_eq!(etcd.condition("Available")["status"], "True");

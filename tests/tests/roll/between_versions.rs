@@ -53,9 +53,7 @@ fn from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
     }
     let conditions =
         clusters.seen().iter().map(|seen| seen["object"]["status"]["conditions"].to_string()).collect::<Vec<_>>();
-    for said in
-        ["PreparingUpgrade", "PreparingDowngrade", "1 of 3 members are as asked for", "2 of 3 members are as asked for"]
-    {
+    for said in ["PreparingUpgrade", "PreparingDowngrade", "1 of 3 members up to date", "2 of 3 members up to date"] {
         assert!(conditions.iter().any(|it| it.contains(said)), "the status never said: {said}");
     }
 }

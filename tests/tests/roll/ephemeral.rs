@@ -42,7 +42,7 @@ fn an_ephemeral_singleton_is_told_to_grow_first() {
     let before = etcd.uids_of("pods");
     etcd.ask_for_a_restart("please");
     eventually("the status says what to do", Duration::from_secs(30), || {
-        etcd.says("Progressing", "False", "ChangeRefused", &["would lose it", "raise spec.replicas to 3 first"])
+        etcd.says("Progressing", "False", "ChangeRefused", &["data would be lost", "Raise spec.replicas to 3 first"])
     });
     assert_eq!(etcd.uids_of("pods"), before, "{SAFETY}nothing moved");
 

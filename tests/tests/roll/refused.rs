@@ -35,7 +35,7 @@ fn a_minor_version_cannot_be_skipped() {
     let namespace = Namespace::create("roll-skip");
     let etcd = Etcd::create(&namespace, &manifest_of("3.5.35", 3));
     let version = |version: &str| json!({"spec": {"version": version}});
-    let words = ["can't be upgraded from 3.5 to 3.7 in one go", "set spec.version to a version of 3.6 first"];
+    let words = ["can't be upgraded from 3.5 to 3.7 in one step", "set spec.version to a version of 3.6 first"];
     is_refused(&etcd, &version("3.7.3"), &version("3.5.35"), &words);
     is_refused(&etcd, &version("3.4.0"), &version("3.5.35"), &["can't be downgraded"]);
     etcd.wait_until_runs(3, "3.5.35");

@@ -99,9 +99,9 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
     observed.answers.remove(&1);
     let gone =
         Observed { pods: observed.pods.clone().into_iter().filter(|(it, _)| *it != 1).collect(), ..observed.clone() };
-    assert_eq!(steps_of(&gone), removal(1, "its data went with its pod"));
+    assert_eq!(steps_of(&gone), removal(1, "its data was in its pod, which is gone"));
     observed.pods.get_mut(&1).unwrap().finished = true;
-    assert_eq!(steps_of(&observed), removal(1, "its data went with its pod"));
+    assert_eq!(steps_of(&observed), removal(1, "its data was in its pod, which is gone"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
 fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
     let mut observed = cluster_of(3);
     fall_silent_for(&mut observed, 1, 400);
-    let no_node = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+    let no_node = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
     observed.pods.insert(1, Pod { problem: no_node, node: None, ..observed.pods[&1].clone() });
     assert_eq!(steps_of(&observed), [], "a new member would find no node either");
     observed.claims.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 400), fenced: false });
@@ -213,7 +213,7 @@ fn a_silent_member_is_restarted_once_and_then_replaced() {
     observed.pods.get_mut(&1).unwrap().created = NOW - 299;
     assert_eq!(steps_of(&observed), [], "it was started again");
     observed.pods.get_mut(&1).unwrap().created = NOW - 300;
-    assert_eq!(steps_of(&observed), removal(1, "it does not answer, and starting it again did not help"));
+    assert_eq!(steps_of(&observed), removal(1, "still not answering after a restart"));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
     assert_eq!(steps_of(&observed), []);
     observed.pods.get_mut(&1).unwrap().deleting_since = Some(NOW - 300);
-    assert_eq!(steps_of(&observed), removal(1, "its pod does not stop"));
+    assert_eq!(steps_of(&observed), removal(1, "its pod does not terminate"));
     observed.pods.get_mut(&1).unwrap().ready = true;
     assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
     observed.leave_etcd(1);

@@ -185,7 +185,7 @@ fn ephemeral_initial_member_that_never_ran_is_made_anew_beside_those_that_run() 
         observed.be_refused(2);
         observed.member_mut(2).started = false;
         if !is_refused {
-            let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+            let problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
             observed.pods.insert(2, Pod { problem, ..Pod::default() });
         }
         observed.outdated.insert(2, change(UpdateMethod::Restart));
@@ -213,7 +213,7 @@ fn pending_member_is_made_anew_with_resources_that_a_node_has() {
     observed.break_down(2);
     let pod = observed.pods.get_mut(&2).unwrap();
     (pod.node, pod.ready) = (None, false);
-    pod.problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+    pod.problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
     observed.outdated.insert(2, change(UpdateMethod::Resize));
     assert_eq!(replaced(&observed), [2]);
 }
@@ -235,7 +235,7 @@ fn pending_initial_members_are_made_anew_with_resources_that_a_node_has() {
     observed.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
         observed.peers.insert(ordinal, Peer { version: VERSION.to_owned(), ..Peer::default() });
-        let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+        let problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
         observed.pods.insert(ordinal, Pod { problem, ..Pod::default() });
         observed.outdated.insert(ordinal, change(UpdateMethod::Resize));
     }
@@ -249,7 +249,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
         observed.replicas = 4;
         observed.join_as_learner(3);
         observed.peers.insert(3, Peer { version: VERSION.to_owned(), ..Peer::default() });
-        let problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod"));
+        let problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
         observed.pods.insert(3, Pod { problem, ..Pod::default() });
         if is_refused {
             observed.pods.remove(&3);
@@ -334,5 +334,5 @@ fn a_member_that_came_last_is_waited_for() {
     observed.fall_silent(0);
     observed.peers.get_mut(&0).unwrap().proven = false;
     let plan = plan(&observed);
-    assert_eq!(plan.waiting.unwrap().message, "2 of 3 members are as asked for; c-0 is starting");
+    assert_eq!(plan.waiting.unwrap().message, "2 of 3 members up to date; c-0 is starting");
 }

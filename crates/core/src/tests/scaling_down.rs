@@ -9,7 +9,7 @@ fn shrinking(from: u32, to: u32) -> Observed {
 }
 
 fn remove(ordinal: u32) -> Step {
-    Step::RemoveMember { ordinal, member_id: identity_of(ordinal).member_id, why: "fewer are asked for".into() }
+    Step::RemoveMember { ordinal, member_id: identity_of(ordinal).member_id, why: "spec.replicas was lowered".into() }
 }
 
 #[test]
@@ -74,10 +74,7 @@ fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
     let plan = plan(&observed);
     assert_eq!(awaited(&plan), "QuorumAtRisk");
     let message = plan.waiting.unwrap().message;
-    assert_eq!(
-        message,
-        "c-2 cannot be removed (fewer are asked for): of the 2 other members only 1 are healthy, and that is no quorum"
-    );
+    assert_eq!(message, "removing c-2 would leave 1 of 2 voters healthy: no quorum (spec.replicas was lowered)");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_learner_that_is_no_longer_wanted_is_removed() {
         [Step::RemoveMember {
             ordinal: 3,
             member_id: identity_of(3).member_id,
-            why: "it is not asked for any more".into()
+            why: "spec.replicas was lowered".into()
         }]
     );
 }

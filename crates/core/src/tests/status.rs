@@ -36,9 +36,9 @@ fn a_healthy_cluster() {
     let status = report(&cluster_of(3));
     assert_eq!((status.replicas, status.ready_replicas), (3, 3));
     assert_eq!(status.label_selector.as_deref(), Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c"));
-    assert_eq!(said(&status, "Available"), ("True", "QuorumAvailable", "3 of 3 voting members answer"));
-    assert_eq!(said(&status, "Progressing"), ("False", "UpToDate", "the cluster is as its spec asks for"));
-    assert_eq!(said(&status, "Degraded"), ("False", "AllMembersHealthy", "no member is known to be unhealthy"));
+    assert_eq!(said(&status, "Available"), ("True", "QuorumAvailable", "3 of 3 voters answer"));
+    assert_eq!(said(&status, "Progressing"), ("False", "UpToDate", "all members match the spec"));
+    assert_eq!(said(&status, "Degraded"), ("False", "AllMembersHealthy", "no unhealthy members"));
     assert_eq!(status.leader.as_deref(), Some("c-0"));
     assert_eq!(status.cluster_version.as_deref(), Some("3.6.0"));
     assert_eq!(status.observed_generation, Some(1));
@@ -79,7 +79,7 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
     let mut one = cluster_of(3);
     one.fall_silent(0);
     one.fall_silent(1);
-    assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAvailable", "1 of 3 voting members answer"));
+    assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAvailable", "1 of 3 voters answer"));
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn a_cluster_that_is_not_bootstrapped_yet_is_neither_available_nor_degraded() {
     let mut observed = Observed { bootstrap: Some(bootstrap_of(3)), ..new_cluster(3) };
     observed.pods.insert(
         1,
-        Pod { problem: Some(Problem::new(ProblemKind::NoNode, "no node takes its pod: none")), ..Pod::default() },
+        Pod { problem: Some(Problem::new(ProblemKind::NoNode, "pod not scheduled: none")), ..Pod::default() },
     );
     let status = report(&observed);
-    let message = "the members are being started for the first time; c-1: no node takes its pod: none";
+    let message = "members are starting for the first time; c-1: pod not scheduled: none";
     assert_eq!(said(&status, "Available"), ("False", "Bootstrapping", message));
     assert_eq!(said(&status, "Progressing"), ("True", "Bootstrapping", "0 of 3 initial members answer"));
     assert_eq!(condition(&status, "Degraded").status, "False");
@@ -113,7 +113,7 @@ fn members_are_kept_but_not_called_healthy_while_etcd_cannot_be_asked() {
 fn degraded_names_the_member_and_the_reason() {
     type Break = fn(&mut Observed);
     let cases: [(Break, &str); 8] = [
-        (|it| it.fall_silent(1), "c-1 does not answer (timed out)"),
+        (|it| it.fall_silent(1), "c-1 not answering (timed out)"),
         (
             |it| {
                 it.pods.get_mut(&1).unwrap().problem =
@@ -124,16 +124,16 @@ fn degraded_names_the_member_and_the_reason() {
         (
             |it| {
                 it.pods.get_mut(&1).unwrap().problem =
-                    Some(Problem::new(ProblemKind::NoImage, "the container etcd waits: ErrImagePull (no such tag)"))
+                    Some(Problem::new(ProblemKind::NoImage, "container etcd is waiting: ErrImagePull (no such tag)"))
             },
-            "c-1: the container etcd waits: ErrImagePull (no such tag)",
+            "c-1: container etcd is waiting: ErrImagePull (no such tag)",
         ),
         (|it| drop(it.pods.remove(&1)), "c-1 has no pod"),
         (|it| drop(it.claims.remove(&1)), "c-1 has no volume: its claim is gone"),
-        (|it| it.pods.get_mut(&1).unwrap().deleting = true, "c-1's pod is being stopped"),
+        (|it| it.pods.get_mut(&1).unwrap().deleting = true, "c-1's pod is terminating"),
         (
             |it| it.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false,
-            "c-1 answers, but not a read that needs a quorum",
+            "c-1 answers, but cannot serve linearizable reads",
         ),
         (|_| {}, "c-1's pod has not started yet"),
     ];
@@ -168,13 +168,13 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
     observed.join_as_learner(3);
     let status = report(&observed);
     assert_eq!(condition(&status, "Degraded").status, "False");
-    assert_eq!(said(&status, "Available").2, "3 of 3 voting members answer", "a learner is no voter");
+    assert_eq!(said(&status, "Available").2, "3 of 3 voters answer", "a learner is no voter");
     assert_eq!((status.members[3].role, status.members[3].healthy), (Some(MemberRole::Learner), Some(false)));
 
     let mut initial_member = cluster_of(3);
     initial_member.member_mut(2).started = false;
     initial_member.fall_silent(2);
-    assert_eq!(said(&report(&initial_member), "Degraded").2, "c-2 does not answer (timed out)");
+    assert_eq!(said(&report(&initial_member), "Degraded").2, "c-2 not answering (timed out)");
 }
 
 #[test]
@@ -197,19 +197,19 @@ fn progress_is_told_in_words() {
     stopping.pods.get_mut(&1).unwrap().finished = true;
     let cases = [
         (new_cluster(3), "Bootstrapping", "bootstrapping a cluster of 3 members"),
-        (starting, "StartingMember", "c-1 is being started"),
-        (adding, "AddingMember", "c-3 is being added as a learner"),
-        (learner, "LearnerStarting", "c-3 has joined as a learner and is starting"),
-        (promoting, "LearnerCatchingUp", "c-3 is catching up before it may vote"),
-        (removing, "RemovingMember", "c-2 is being removed: fewer are asked for"),
-        (moving, "MovingLeader", "leadership is being moved from c-2 to c-0"),
+        (starting, "StartingMember", "starting c-1"),
+        (adding, "AddingMember", "adding c-3 as a learner"),
+        (learner, "LearnerStarting", "c-3 joined as a learner and is starting"),
+        (promoting, "LearnerCatchingUp", "c-3 is catching up before its promotion"),
+        (removing, "RemovingMember", "removing c-2: spec.replicas was lowered"),
+        (moving, "MovingLeader", "moving leadership from c-2 to c-0"),
         (
             at_risk,
             "QuorumAtRisk",
-            "c-2 cannot be removed (fewer are asked for): of the 2 other members only 1 are healthy, and that is no quorum",
+            "removing c-2 would leave 1 of 2 voters healthy: no quorum (spec.replicas was lowered)",
         ),
-        (cleaning, "StoppingPod", "c-2's pod is being stopped: its member was removed"),
-        (stopping, "StoppingPod", "c-1's pod is being stopped: it has ended and will not run again"),
+        (cleaning, "StoppingPod", "stopping pod c-2: its member was removed"),
+        (stopping, "StoppingPod", "stopping pod c-1: it has ended and will not run again"),
     ];
     for (observed, reason, message) in cases {
         assert_eq!(said(&report(&observed), "Progressing"), ("True", reason, message));
@@ -245,7 +245,7 @@ fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
     observed.fall_silent(1);
     let after = report_after(&observed, &before, 2);
     assert_eq!(condition(&after, "Available").last_transition_time, at(1), "still available, with other words");
-    assert_eq!(condition(&after, "Available").message, "2 of 3 voting members answer");
+    assert_eq!(condition(&after, "Available").message, "2 of 3 voters answer");
     assert_eq!(condition(&after, "Degraded").last_transition_time, at(2));
     observed.answer(1);
     let again = report_after(&observed, &after, 3);

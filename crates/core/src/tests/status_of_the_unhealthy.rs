@@ -44,7 +44,7 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
         "{message}"
     );
     assert!(message.contains("unavailable since 2027-01-15T08:01:00Z"), "{message}");
-    assert!(message.contains("Nothing is deleted and nothing is bootstrapped again"), "{message}");
+    assert!(message.contains("Nothing is deleted or bootstrapped again"), "{message}");
     let later = report_after(&Observed { now: lost.now + 600, ..lost }, &status);
     assert_eq!(said(&later, "Available").2, message, "the time is that of the loss");
 }
@@ -128,7 +128,7 @@ fn nodes_and_wrong_data_are_named_as_the_cause() {
     let status = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(said(&status, "Available").1, "Corrupt", "etcd writes nothing");
     let message = said(&report_after(&observed, &EtcdClusterStatus::default()), "Degraded").2;
-    let expected = "c-1 does not answer, and its node is down; c-2's data differs from that of the other members; \
+    let expected = "c-1 not answering: its node is down; c-2's data differs from that of the other members; \
                     etcd found that members' data differs, but not whose is wrong";
     assert_eq!(message, expected);
 }

@@ -75,8 +75,7 @@ impl<'a> Actor<'a> {
             Step::RecordClusterId(id) => {
                 let id = format_id(*id);
                 self.record(|status| status.cluster_id = Some(id.clone())).await?;
-                self.tell("ClusterCreated", &self.cluster.name_any(), format!("The members form the etcd cluster {id}"))
-                    .await
+                self.tell("ClusterCreated", &self.cluster.name_any(), format!("Members formed etcd cluster {id}")).await
             }
             Step::CreatePeer { ordinal, initial, model } => self.create_peer(*ordinal, *initial, model).await,
             Step::RecordMember { ordinal, identity, started } => {
@@ -330,7 +329,7 @@ impl<'a> Actor<'a> {
         if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "Refused") {
             return Err(Error::Impossible(refusal.message));
         }
-        Err(Error::OutOfDate(format!("a second look does not confirm {step:?}")))
+        Err(Error::OutOfDate(format!("a live read does not confirm {step:?}")))
     }
 
     /// Reads the EtcdCluster from the API server itself: a cluster that was bootstrapped meanwhile is not bootstrapped again.

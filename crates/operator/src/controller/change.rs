@@ -23,7 +23,7 @@ impl Actor<'_> {
         let since = moment(self.world.observed.now);
         let metadata = json!({"annotations": {LEAVING_SINCE: since}, "labels": {ROLE: LEAVING}});
         self.patch::<Pod>(&name, json!({"metadata": metadata})).await?;
-        self.tell("MemberDrained", &name, format!("Clients of {name} are sent elsewhere before it is restarted")).await
+        self.tell("MemberDrained", &name, format!("Draining clients from {name} before its restart")).await
     }
 
     /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod goes, whatever happens here, and what comes
@@ -35,7 +35,7 @@ impl Actor<'_> {
         if let Some(pod) = objects.pods.get(&ordinal) {
             self.delete::<Pod>(&name, pod.uid(), None).await?;
         }
-        self.tell("MemberRestarting", &name, format!("Deleted the EtcdPeer {name} and its pod: {why}")).await
+        self.tell("MemberRestarting", &name, format!("Recreating member {name}: {why}")).await
     }
 
     pub(super) async fn relabel(&self, ordinal: u32) -> Result<(), Error> {
@@ -43,7 +43,7 @@ impl Actor<'_> {
         self.relabel_pod(ordinal).await?;
         let wanted = self.wanted_template();
         self.note_in_peer(ordinal, |template| template.metadata = wanted.metadata).await?;
-        self.tell("PodRelabelled", &name, format!("Gave the pod {name} its new labels and annotations")).await
+        self.tell("PodRelabelled", &name, format!("Updated labels and annotations of pod {name}")).await
     }
 
     async fn relabel_pod(&self, ordinal: u32) -> Result<(), Error> {
@@ -67,7 +67,7 @@ impl Actor<'_> {
             Err(kube::Error::Api(refusal)) if REFUSALS.contains(&refusal.code) => {
                 let note = json!({"metadata": {"annotations": {RESIZE_REFUSED: resources_in_words(self.cluster)}}});
                 self.patch::<Pod>(&name, note).await?;
-                let note = format!("The pod {name} can't be resized while it runs: {}", refusal.message);
+                let note = format!("Pod {name} cannot be resized in place: {}", refusal.message);
                 return self.tell("ResizeRefused", &name, note).await;
             }
             Err(error) => return Err(api_error(format!("resizing the pod {name}"), error)),
@@ -77,8 +77,7 @@ impl Actor<'_> {
             (template.resources, template.metadata) = (wanted.resources, wanted.metadata);
         })
         .await?;
-        self.tell("PodResized", &name, format!("Asked Kubernetes to give the pod {name} its new resources as it runs"))
-            .await
+        self.tell("PodResized", &name, format!("Resizing pod {name} in place")).await
     }
 
     pub(super) async fn grow_claim(&self, ordinal: u32) -> Result<(), Error> {
@@ -88,7 +87,7 @@ impl Actor<'_> {
         let Some(size) = requests.and_then(|requests| requests.get("storage")) else { return Ok(()) };
         let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
         self.patch::<PersistentVolumeClaim>(&name, patch).await?;
-        self.tell("VolumeExpanded", &name, format!("Asked for {} for the volume claim {name}", size.0)).await
+        self.tell("VolumeExpanded", &name, format!("Expanding volume claim {name} to {}", size.0)).await
     }
 
     pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
@@ -104,7 +103,7 @@ impl Actor<'_> {
         if known.is_none() && self.world.observed.outdated.is_empty() {
             return Ok(());
         }
-        let note = format!("The members are brought to etcd {version}");
+        let note = format!("Rolling out etcd {version}");
         self.tell("VersionAccepted", &self.cluster.name_any(), note).await
     }
 
@@ -117,14 +116,14 @@ impl Actor<'_> {
             Err(error) => Err(error),
         };
         expected.map_err(|error| etcd_error(doing, error))?;
-        let note = format!("ExpectedData etcd to make its data readable for {target}");
+        let note = format!("Asked etcd to make its data readable for {target}");
         self.tell("DowngradeEnabled", &self.cluster.name_any(), note).await
     }
 
     pub(super) async fn cancel_downgrade(&self) -> Result<(), Error> {
         let cancelled = self.client_of_a_voter()?.cancel_downgrade().await;
         cancelled.map_err(|error| etcd_error("cancelling the downgrade".to_owned(), error))?;
-        let note = "ExpectedData etcd that it is not being downgraded for now".to_owned();
+        let note = "Cancelled the downgrade in etcd".to_owned();
         self.tell("DowngradeCancelled", &self.cluster.name_any(), note).await
     }
 

@@ -12,7 +12,7 @@ impl Actor<'_> {
         let url = self.world.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
-            Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner, {}", format_id(id))).await,
+            Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner ({})", format_id(id))).await,
             // An earlier try did it, and its answer got lost.
             Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
             Err(error) => Err(etcd_error(doing, error)),
@@ -22,7 +22,7 @@ impl Actor<'_> {
     pub(super) async fn promote(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
         let name = self.name(ordinal);
         match self.client_of_the_leader()?.promote(member_id).await {
-            Ok(()) => self.tell("MemberPromoted", &name, format!("{name} has caught up and votes now")).await,
+            Ok(()) => self.tell("MemberPromoted", &name, format!("Promoted {name} to voter")).await,
             // Normal for a while; the next look tries again.
             Err(error) if matches!(error.cause, Cause::NotInSync | Cause::NotALearner) => Ok(()),
             Err(error) => Err(etcd_error(format!("promoting {name}"), error)),
@@ -45,7 +45,7 @@ impl Actor<'_> {
             Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
             Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
         }
-        let note = format!("Removed {name}, {}, from the etcd cluster: {why}", format_id(member_id));
+        let note = format!("Removed member {name} ({}): {why}", format_id(member_id));
         self.tell("MemberRemoved", &name, note).await
     }
 

@@ -34,7 +34,7 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
     }
     let message = waiting.message.as_deref().unwrap_or("no further message");
     let kind = if NO_IMAGE.contains(&reason) { ProblemKind::NoImage } else { ProblemKind::Other };
-    Some(Problem::new(kind, format!("the container {} waits: {reason} ({message})", container.name)))
+    Some(Problem::new(kind, format!("container {} is waiting: {reason} ({message})", container.name)))
 }
 
 /// What the gate said when it refused, or what restores a backup. The gate runs in the container of etcd too; there it is of the
@@ -61,7 +61,7 @@ fn no_node(status: &PodStatus) -> Option<Problem> {
     let conditions = status.conditions.iter().flatten();
     let unscheduled = conditions.into_iter().find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
     let why = unscheduled.message.as_deref()?;
-    Some(Problem::new(ProblemKind::NoNode, format!("no node takes its pod: {why}")))
+    Some(Problem::new(ProblemKind::NoNode, format!("pod not scheduled: {why}")))
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     fn what_etcd_says_in_the_end_is_no_refusal() {
         let crashed = json!({"terminated": {"exitCode": 2, "message": "panic"}});
         let waits = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}});
-        let expected = (ProblemKind::Other, "the container etcd waits: CrashLoopBackOff (back-off)".to_owned());
+        let expected = (ProblemKind::Other, "container etcd is waiting: CrashLoopBackOff (back-off)".to_owned());
         assert_eq!(problem(json!({"containerStatuses": [container("etcd", waits, crashed)]})), Some(expected));
     }
 
@@ -114,6 +114,6 @@ mod tests {
         assert_eq!(found.unwrap().0, ProblemKind::NoImage);
         let unscheduled = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes"});
         let found = problem(json!({"conditions": [unscheduled]}));
-        assert_eq!(found, Some((ProblemKind::NoNode, "no node takes its pod: 0/3 nodes".to_owned())));
+        assert_eq!(found, Some((ProblemKind::NoNode, "pod not scheduled: 0/3 nodes".to_owned())));
     }
 }

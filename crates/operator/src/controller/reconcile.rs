@@ -197,7 +197,7 @@ async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Con
         }
         let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
         if is_done(&status) && !is_done(&reported) {
-            let note = format!("All {} members are as the spec asks for", cluster.spec.replicas);
+            let note = format!("All {} members match the spec", cluster.spec.replicas);
             context.events.done(cluster, "UpToDate", &cluster.name_any(), note).await;
         }
     }

@@ -78,6 +78,6 @@ impl Actor<'_> {
             Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(()),
             created => created.map(drop).map_err(failed)?,
         }
-        self.tell("BackingUp", &name, format!("Takes the EtcdBackup {name} before the upgrade")).await
+        self.tell("BackingUp", &name, format!("Taking EtcdBackup {name} before the upgrade")).await
     }
 }

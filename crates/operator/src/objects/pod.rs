@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(mounted(init, "gate")["mountPath"], "/gate-bin");
         assert_eq!(mounted(etcd, "gate"), json!({"name": "gate", "mountPath": "/gate-bin", "readOnly": true}));
         assert_eq!(mounted(init, "etcd-data"), mounted(etcd, "etcd-data"));
-        assert_eq!(etcd["env"], init["env"], "both are expected the same");
+        assert_eq!(etcd["env"], init["env"], "both are told the same");
         let expected: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
         assert_eq!(expected, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
         assert!(etcd["args"].as_array().unwrap().contains(&json!(format!("--data-dir={DATA_DIR}"))));

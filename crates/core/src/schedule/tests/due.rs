@@ -59,7 +59,7 @@ fn what_is_later_than_the_deadline_is_left_out_and_told() {
 
     let schedule = with_status(&schedule, plan.status);
     let later = plan_at(&schedule, &[], at("16T04:00"));
-    assert_eq!((later.begin, later.notices), (None, vec![]), "it is expected once");
+    assert_eq!((later.begin, later.notices), (None, vec![]), "it is told once");
 }
 
 #[test]

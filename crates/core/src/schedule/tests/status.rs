@@ -17,7 +17,7 @@ fn a_schedule_that_cannot_be_understood_says_so_until_it_is_changed() {
     );
 
     let mut schedule = with_status(&schedule, plan.status);
-    assert_eq!(plan_at(&schedule, &[], at("16T11:00")).notices, [], "it is expected once");
+    assert_eq!(plan_at(&schedule, &[], at("16T11:00")).notices, [], "it is told once");
     schedule.spec.schedule = "0 3 * * *".to_owned();
     let schedule = looked_at(&schedule, &[], at("16T12:00"));
     assert_eq!(condition(schedule.status.as_ref().expect("a status"), "Ready"), Some(("True", "Scheduled")));

@@ -97,7 +97,7 @@ impl World {
                         pod.own_disk = Some(disk);
                     }
                 }
-                _ => pod.problem = Some(Problem::new(ProblemKind::NoNode, "no node takes its pod")),
+                _ => pod.problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled")),
             }
         }
     }

@@ -168,7 +168,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     }
     let updated = world.api.cluster.status.updated_replicas;
     if u32::try_from(updated) != Ok(world.api.cluster.replicas) {
-        return Err(format!("at rest, and the status says that {updated} members are as asked for"));
+        return Err(format!("at rest, and the status says that {updated} members are up to date"));
     }
     if world.api.pods.values().any(|pod| !pod.start.serves_clients) {
         return Err("at rest, and clients are kept from somebody".to_owned());

@@ -35,8 +35,8 @@ pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Contex
 fn note_of(begin: &Begin) -> String {
     let Begin { name, at, .. } = begin;
     match begin.missed_since {
-        Some(first) => format!("Began {name} for {at}; it makes up for all that were missed since {first}"),
-        None => format!("Began {name} for {at}"),
+        Some(first) => format!("Started {name} for {at}; it makes up for those missed since {first}"),
+        None => format!("Started {name} for {at}"),
     }
 }
 
