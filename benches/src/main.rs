@@ -6,7 +6,7 @@ mod bootstrap;
 mod client;
 mod filling;
 mod memory;
-mod roll;
+mod rollout;
 mod stateful_set;
 
 use std::time::Duration;
@@ -15,7 +15,8 @@ const ROUNDS: usize = 3;
 
 fn main() {
     let only = std::env::args().nth(1);
-    let benchmarks: [(&str, fn()); 3] = [("bootstrap", bootstrap::run), ("roll", roll::run), ("backup", backup::run)];
+    let benchmarks: [(&str, fn()); 3] =
+        [("bootstrap", bootstrap::run), ("rollout", rollout::run), ("backup", backup::run)];
     for (_, run) in benchmarks.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
         run();
     }

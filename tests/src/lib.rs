@@ -10,7 +10,7 @@ pub mod operator;
 pub mod outage;
 pub mod random;
 pub mod release;
-pub mod rolling;
+pub mod rollout;
 pub mod schedule;
 pub mod stores;
 pub mod strike;

@@ -78,7 +78,7 @@ fn network_writes_grows_and_goes() {
 }
 
 #[test]
-fn fixed_refuses_to_grow() {
+fn storage_class_fixed_refuses_to_expand_volumes() {
     let namespace = Namespace::create("storage-fixed");
     namespace.apply(&pod_with_claim("fixed")).unwrap();
     namespace.wait_for_pod("fixed");

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read() {
+    fn durations_with_units_are_parsed() {
         assert_eq!(["30s", "5m", "1h30m", "0s", "0"].map(seconds), [Some(30), Some(300), Some(5400), Some(0), Some(0)]);
         assert_eq!(parse(&IntOrString::Int(0)), Some(Duration::ZERO));
     }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn text_that_is_no_duration_is_not_parsed() {
         for text in ["", "5", "m", "5 m", "-5m", "5d", "99999999999999999999s", "9999999999999999999h"] {
             assert_eq!(seconds(text), None, "{text}");
         }

@@ -24,14 +24,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn ids_survive_a_round_trip() {
         for id in [0, 1, 0x0bf2_73ea_6e24_9d35, 0x8e9e_05c5_2164_694d, u64::MAX] {
             assert_eq!(parse_id(&format_id(id)), Some(id));
         }
     }
 
     #[test]
-    fn anything_else_is_no_id() {
+    fn malformed_ids_are_not_parsed() {
         for text in ["", "g", "0x1", "+1", "-1", "01", "8E9E05C52164694D", " 1", "10000000000000000"] {
             assert_eq!(parse_id(text), None, "{text:?}");
         }

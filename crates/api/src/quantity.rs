@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn storage_quantities_are_rounded_up_to_bytes() {
         assert_eq!(up("1073741824"), Some(1 << 30));
         assert_eq!(up("4Gi"), Some(4 << 30));
         assert_eq!(up("1.5Gi"), Some(3 << 29));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn processors() {
+    fn cpu_quantities_are_rounded_down_to_whole_processors() {
         assert_eq!(down("1900m"), Some(1));
         assert_eq!(down("2.9"), Some(2));
         assert_eq!(down("100m"), Some(0));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_other_words() {
+    fn equal_quantities_in_different_units_are_the_same() {
         let same = |one: &str, other: &str| same_amount(&Quantity(one.into()), &Quantity(other.into()));
         assert!(same("1Gi", "1024Mi") && same("0.5", "500m") && same("many", "many"));
         assert!(!same("1Gi", "1G") && !same("many", "few"));

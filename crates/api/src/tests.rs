@@ -57,7 +57,7 @@ fn property<'a>(schema: &'a Value, path: &[&str]) -> &'a Value {
 }
 
 #[test]
-fn the_sample_is_read() {
+fn cluster_sample_is_parsed() {
     let cluster: EtcdCluster = serde_saphyr::from_str(SAMPLE).unwrap();
     assert_eq!(cluster.metadata.name.as_deref(), Some("my-cluster"));
     assert_eq!(cluster.spec.replicas, 3);
@@ -362,7 +362,7 @@ fn affinity_counts_wherever_it_is_written() {
 }
 
 #[test]
-fn what_is_absent_is_not_written() {
+fn absent_fields_are_not_serialized() {
     let spec = serde_json::to_value(cluster_spec(json!({}))).unwrap();
     let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["deletionPolicy", "replicas", "storage", "version"]);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_outvoted_differs() {
+    fn member_with_a_minority_hash_differs() {
         assert_eq!(differing(&[(1, 5), (1, 5), (1, 5)]), Some(vec![]));
         assert_eq!(differing(&[(1, 5), (1, 5)]), Some(vec![]));
         assert_eq!(differing(&[(1, 5), (2, 5), (1, 5)]), Some(vec![2]));
@@ -85,20 +85,20 @@ mod tests {
     }
 
     #[test]
-    fn without_a_majority_nobody_knows() {
+    fn hashes_without_a_majority_are_inconclusive() {
         assert_eq!(differing(&[(1, 5), (2, 5)]), None);
         assert_eq!(differing(&[(1, 5), (2, 5), (3, 5)]), None);
         assert_eq!(differing(&[(1, 5), (1, 5), (2, 5), (2, 5)]), None);
     }
 
     #[test]
-    fn hashes_of_different_compactions_say_nothing() {
+    fn hashes_of_different_compactions_are_inconclusive() {
         assert_eq!(differing(&[(1, 5), (2, 6), (1, 5)]), None);
         assert_eq!(differing(&[(1, 5), (1, 6), (1, 5)]), None, "equal ones are chance then");
     }
 
     #[test]
-    fn one_alone_agrees_with_nobody() {
+    fn single_hash_is_inconclusive() {
         assert_eq!(differing(&[]), None);
         assert_eq!(differing(&[(1, 5)]), None);
     }
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_compared_is_not_cleared() {
+    fn finding_about_a_member_not_compared_is_kept() {
         let mut others = hashes(&[(1, 5), (2, 5), (1, 5), (1, 5), (3, 5)]);
         others.remove(&2);
         assert_eq!(known_after_2(&others, &[1, 2, 3, 4, 5]), [2, 5]);
     }
 
     #[test]
-    fn who_has_left_is_forgotten() {
+    fn finding_about_a_removed_member_is_dropped() {
         let mut others = hashes(&[(1, 5), (2, 5), (1, 5)]);
         others.remove(&2);
         assert_eq!(known_after_2(&others, &[1, 3, 4]), NOBODY);

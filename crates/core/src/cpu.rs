@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_cpus_and_at_least_one() {
+    fn gomaxprocs_is_whole_cpus_and_at_least_one() {
         let cases = [
             ("-1", 1),
             ("0", 1),

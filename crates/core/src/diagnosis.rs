@@ -248,7 +248,7 @@ pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (u32, Identi
 }
 
 impl ProblemKind {
-    /// What the last words of the gate mean.
+    /// What the termination message of the gate means.
     pub fn of_refusal(words: &str) -> Self {
         if words.starts_with(REFUSED) { ProblemKind::DataLost } else { ProblemKind::Other }
     }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flag_came_and_went() {
+    fn flag_that_came_and_went_is_unknown_before_and_after() {
         assert_eq!(unknown_to("experimental-warning-unary-request-duration"), [5, 7, 8]);
     }
 

@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_carries_is_read() {
+    fn expected_data_is_read_from_pod_annotations() {
         assert_eq!(read_expected_data("Kept", "a", "c"), Ok(expected(DataState::Existing, Some(OURS))));
         assert_eq!(read_expected_data("Fresh", "", ""), Ok(expected(DataState::New, None)));
         assert_eq!(read_expected_data("Fresh", "a", ""), Ok(expected(DataState::New, None)));
     }
 
     #[test]
-    fn what_makes_no_sense_tells_nothing() {
+    fn expected_data_that_is_malformed_is_reported_as_misconfigured() {
         for (data, member_id, cluster_id) in
             [("", "a", "c"), ("kept", "a", "c"), ("Kept", "0xa", "c"), ("Kept", "a", "C")]
         {

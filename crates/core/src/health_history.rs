@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_seen_counts() {
+    fn health_history_counts_only_observed_time() {
         let mut history = HealthHistory::default();
         assert_eq!(look(&mut history, NOW, |_| {}), Some(NOW));
         assert_eq!(look(&mut history, NOW + 10, |_| {}), Some(NOW));

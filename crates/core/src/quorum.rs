@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quorums() {
+    fn quorum_is_more_than_half_of_the_voters() {
         assert_eq!([1, 2, 3, 4, 5].map(quorum), [1, 2, 2, 3, 3]);
     }
 

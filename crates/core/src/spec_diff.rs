@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_no_change() {
+    fn spec_diff_of_equal_specs_is_none() {
         assert_eq!(method(&[]), None);
         assert_eq!(method(&[("podTemplate.resources.limits.memory", r#""1024Mi""#)]), None, "the same in other words");
         assert_eq!(method(&[("replicas", "5")]), None);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_are_named() {
+    fn spec_diff_names_the_fields_that_changed() {
         let found = change(&[("version", r#""3.7.3""#), ("podTemplate.metadata", r#"{"labels": {"a": "b"}}"#)], None);
         let found = found.unwrap();
         assert_eq!(found.fields, ["spec.version 3.6.16 → 3.7.3", "spec.podTemplate.metadata"]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn data_dir_without_files_is_empty() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(&dir.path().join("absent")).unwrap(), DataDir::Nothing);
         assert_eq!(read(dir.path()).unwrap(), DataDir::Nothing);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_complaints_are_no_alarms() {
+    fn status_errors_other_than_alarms_are_ignored() {
         for text in [
             "",
             "etcdserver: no leader",

@@ -182,7 +182,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(member_id in 1u64.., cluster_id in 1u64.., seed: u32) {
+        fn wal_records_survive_a_round_trip(member_id in 1u64.., cluster_id in 1u64.., seed: u32) {
             let identity = Identity { member_id, cluster_id };
             prop_assert_eq!(identity_in(&segment(identity, seed)), Ok(identity));
         }

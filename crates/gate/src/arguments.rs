@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn all_orders_are_understood() {
+    fn gate_arguments_of_every_command_are_parsed() {
         assert_eq!(parsed(&["install", "/bin"]), Some(Order::Install { directory: "/bin".into() }));
         let etcd = |arguments: &[&str]| {
             let arguments = arguments.iter().map(OsString::from).collect();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_order() {
+    fn gate_arguments_that_make_no_command_are_refused() {
         let wrong: [&[&str]; 10] = [
             &[],
             &["install"],

@@ -43,7 +43,7 @@ fn obey(order: Order) -> anyhow::Result<()> {
             write_termination_message(&found);
             Ok(())
         }
-        // Nothing is left as last words: they would be taken for those of etcd when it ends.
+        // No termination message is left: it would be taken for that of etcd when it ends.
         Order::Run(program) => {
             println!("{}", check::check_before_start(&settings)?);
             become_program(program)

@@ -11,7 +11,7 @@ const MEMBER_ID: u64 = 16363669548810677506;
 const CLUSTER_ID: u64 = 3154201346913400033;
 const GATE: &str = env!("CARGO_BIN_EXE_gate");
 
-/// A pod: its volumes, what its annotations say, and where its last words go.
+/// A pod: its volumes, what its annotations say, and where its termination message goes.
 struct Pod {
     dir: tempfile::TempDir,
     data: &'static str,
@@ -111,7 +111,7 @@ fn an_emptied_member_never_starts() {
 
 /// The annotations may have changed and the volume may have been emptied since the pod started.
 #[test]
-fn every_start_looks_anew() {
+fn gate_checks_data_at_every_start() {
     let mut pod = Pod::new("Fresh").with_log();
     assert!(pod.install().status.success());
     assert_eq!(pod.run().status.code(), Some(42));
@@ -208,7 +208,7 @@ fn installing_can_be_repeated() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn gate_reports_commands_that_fail() {
     let pod = Pod::new("Fresh");
     let expected = |arguments: &[&str]| {
         assert_eq!(pod.command(GATE, arguments).status().unwrap().code(), Some(1), "{arguments:?}");

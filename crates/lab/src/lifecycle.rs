@@ -136,7 +136,7 @@ pub async fn wait_for_ready_nodes(client: &Client, nodes: &[Node]) -> Result<()>
             return Ok(());
         }
         if begin.elapsed() > limit {
-            let logs: Vec<String> = missing.iter().map(Node::last_words_of_kubelet).collect();
+            let logs: Vec<String> = missing.iter().map(Node::end_of_kubelet_log).collect();
             bail!("not Ready within {limit:?}:\n{}", logs.join("\n"));
         }
         if begin.elapsed() > patience && !tried_again {
@@ -145,7 +145,7 @@ pub async fn wait_for_ready_nodes(client: &Client, nodes: &[Node]) -> Result<()>
                 println!(
                     "      {} is not Ready; starting its kubelet again.\n{}",
                     node.name(),
-                    node.last_words_of_kubelet()
+                    node.end_of_kubelet_log()
                 );
                 node.restart_kubelet()?;
             }

@@ -191,9 +191,9 @@ impl Node {
     }
 
     /// The node's name and the end of its kubelet's log, for a message.
-    pub fn last_words_of_kubelet(&self) -> String {
+    pub fn end_of_kubelet_log(&self) -> String {
         let (name, group) = (format!("{}-kubelet", self.name()), self.system_group());
-        format!("{}, the end of its kubelet's log:\n{}", self.name(), self.daemon(&name, &group).last_words())
+        format!("{}, the end of its kubelet's log:\n{}", self.name(), self.daemon(&name, &group).end_of_log())
     }
 
     fn start_kube_proxy(&self) -> Result<()> {

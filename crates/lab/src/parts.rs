@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_between_versions() {
+    fn cache_key_of_a_part_follows_its_version() {
         let keys: std::collections::BTreeSet<String> = all().map(Part::key).collect();
         assert_eq!(keys.len(), all().count());
     }

@@ -49,7 +49,7 @@ impl Daemon<'_> {
         command.current_dir("/").stdout(log.try_clone()?).stderr(log);
         let status = command.status().with_context(|| format!("starting {}", self.name))?;
         if !status.success() {
-            bail!("starting {} failed ({status}):\n{}", self.name, self.last_words());
+            bail!("starting {} failed ({status}):\n{}", self.name, self.end_of_log());
         }
         Ok(())
     }
@@ -64,14 +64,14 @@ impl Daemon<'_> {
         let deadline = Instant::now() + limit;
         while !holds().await {
             if Instant::now() > deadline {
-                bail!("{} within {limit:?}: no. The end of its log:\n{}", condition, self.last_words());
+                bail!("{} within {limit:?}: no. The end of its log:\n{}", condition, self.end_of_log());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok(())
     }
 
-    pub fn last_words(&self) -> String {
+    pub fn end_of_log(&self) -> String {
         let text = std::fs::read_to_string(paths::log(self.name)).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(12)..].join("\n")

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_counts() {
+    fn cluster_domain_given_by_flag_is_used() {
         assert_eq!(cluster_domain(Some("k8s.lan".into())), "k8s.lan");
     }
 }

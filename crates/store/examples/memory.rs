@@ -106,7 +106,7 @@ async fn main() -> std::result::Result<(), Box<dyn Error>> {
                 upload.write(piece).await.map_err(failed)?;
             }
             let encoded = upload.finish().await.map_err(failed)?;
-            say(&format!("to {name}, {} MiB sealed", encoded.object.size >> 20), &encoding, mib, began)?;
+            say(&format!("to {name}, {} MiB encoded", encoded.object.size >> 20), &encoding, mib, began)?;
         }
         let began = (Instant::now(), processor_time()?);
         download(&to_file, Some(&secret), io::sink()).await.map_err(failed)?;

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_fields_win() {
+    fn explicit_store_options_win_over_the_url_query() {
         let url = "s3://b/k?region=a&endpoint=http://a&s3ForcePathStyle=true".to_owned();
         let (endpoint, region) = (Some("http://b".to_owned()), Some("b".to_owned()));
         let address = parse(&Location { url, endpoint, region, force_path_style: Some(false) }).unwrap();

@@ -1,4 +1,4 @@
-//! The clients of the stores, and how patient they are. Credentials come from the environment.
+//! The clients of the stores, and how long they wait. Credentials come from the environment.
 
 use std::sync::Arc;
 use std::time::Duration;

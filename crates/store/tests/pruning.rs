@@ -62,7 +62,7 @@ async fn what_no_rule_keeps_goes_by_its_time_and_not_by_its_name() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_stays() {
+async fn pruning_leaves_backups_of_other_schedules() {
     let store = Memory::default();
     put(&store, "prod/ours", 1, origin("ours")).await;
     put(&store, "prod/theirs", 900, Origin { schedule: Some("other/nightly".into()), ..origin("theirs") }).await;

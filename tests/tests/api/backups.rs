@@ -113,7 +113,7 @@ fn a_backup_goes_to_one_place() {
 }
 
 #[test]
-fn variables_are_known() {
+fn url_template_with_unknown_variable_is_refused() {
     let namespace = Namespace::create("api-variables");
     let template = |text: &str| to(json!({"objectURLTemplate": text}));
     let in_volume = |path: &str| to(json!({"persistentVolumeClaim": {"claimName": "c", "path": path}}));

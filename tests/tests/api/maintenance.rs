@@ -81,7 +81,7 @@ fn members_are_compared_not_too_often_or_never() {
 }
 
 #[test]
-fn kubectl_explains_care() {
+fn kubectl_explains_recovery_and_maintenance() {
     for (field, says) in [
         ("etcdcluster.spec.paused", "The annotation `etcd.improbable.io/paused: \"true\"` on the EtcdCluster"),
         ("etcdcluster.spec.recovery", "What is done about members that do not come back"),

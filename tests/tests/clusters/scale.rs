@@ -43,7 +43,7 @@ fn one_to_three_to_one_and_to_four() {
 }
 
 #[test]
-fn changing_ones_mind_in_the_middle() {
+fn scale_reversed_in_the_middle_reaches_the_last_size() {
     let namespace = Namespace::create("scale-mind");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     etcd.put("greeting", "hello");

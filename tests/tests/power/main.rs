@@ -1,7 +1,7 @@
 //! Whole nodes fail, and the operator with them. These faults strike every cluster of the lab, so they run one at a time.
 
 mod backups;
-mod rolls;
+mod rollouts;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

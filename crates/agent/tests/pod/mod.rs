@@ -1,4 +1,4 @@
-//! A pod: the agent with a task, and where its last words go.
+//! A pod: the agent with a task, and where its termination message goes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Pod {
     pub fn end(mut self) -> Ended {
         let output = self.process.take().unwrap().wait_with_output().unwrap();
         let log = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let words = fs::read(&self.words).unwrap_or_else(|e| panic!("no last words: {e}\n{log}"));
+        let words = fs::read(&self.words).unwrap_or_else(|e| panic!("no termination message: {e}\n{log}"));
         assert!(words.len() <= MAX_BYTES);
         Ended { code: output.status.code(), report: serde_json::from_slice(&words).unwrap(), log }
     }

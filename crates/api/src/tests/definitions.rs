@@ -71,7 +71,7 @@ fn a_missing_field_is_left_to_a_rule() {
 }
 
 #[test]
-fn null_is_nowhere_a_value() {
+fn schema_allows_null_nowhere() {
     for crd in all_crds() {
         let text = serde_json::to_string(&crd).unwrap();
         assert!(!text.contains("nullable"), "{:?}", crd.metadata.name);

@@ -32,7 +32,7 @@ fn said<'a>(status: &'a EtcdClusterStatus, type_: &str) -> (&'a str, &'a str, &'
 }
 
 #[test]
-fn a_healthy_cluster() {
+fn status_of_a_healthy_cluster_names_leader_members_and_conditions() {
     let status = report(&cluster_of(3));
     assert_eq!((status.replicas, status.ready_replicas), (3, 3));
     assert_eq!(status.label_selector.as_deref(), Some("app.kubernetes.io/name=etcd,etcd.improbable.io/cluster-name=c"));
@@ -178,7 +178,7 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
 }
 
 #[test]
-fn progress_is_told_in_words() {
+fn progressing_condition_describes_each_step() {
     let mut starting = cluster_of(3);
     starting.pods.remove(&1);
     let adding = Observed { replicas: 4, ..cluster_of(3) };
@@ -231,7 +231,7 @@ fn what_can_never_go_on_by_itself_is_no_progress() {
 }
 
 #[test]
-fn nothing_new_is_the_same_status() {
+fn status_without_changes_equals_the_previous_one() {
     for observed in [cluster_of(3), new_cluster(3), Observed { replicas: 5, ..cluster_of(3) }] {
         let before = report(&observed);
         assert_eq!(report_after(&observed, &before, 2), before);

@@ -94,7 +94,7 @@ fn flags_that_the_new_version_does_not_know_are_named() {
 }
 
 #[test]
-fn before_anything_moves_everybody_is_well() {
+fn upgrade_waits_until_all_members_are_healthy() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.fall_silent(1);
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("NotAllHealthy", Vec::new()));

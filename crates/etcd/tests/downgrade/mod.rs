@@ -154,9 +154,9 @@ async fn without_a_quorum_nothing_is_downgraded() {
     let did_not_agree = |c: &Cause| matches!(c, Cause::TimedOut(_) | Cause::NoConsensus(_));
     assert_cause(ask.validate_downgrade("3.6.0").await, did_not_agree);
     assert_cause(ask.enable_downgrade("3.6.0").await, did_not_agree);
-    // A patient client hears etcd's own answer, which says that it was cancelled.
-    let mut patient = MemberClient::new(&members[0].client_url, Duration::from_secs(12)).unwrap();
-    for ask in [&mut ask, &mut patient] {
+    // A client with a longer deadline hears etcd's own answer, which says that it was cancelled.
+    let mut unhurried = MemberClient::new(&members[0].client_url, Duration::from_secs(12)).unwrap();
+    for ask in [&mut ask, &mut unhurried] {
         assert_cause(ask.cancel_downgrade().await, did_not_agree);
     }
     assert_eq!(ask.status().await.unwrap().downgrade_target.as_deref(), Some("3.6.0"));

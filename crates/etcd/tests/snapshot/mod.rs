@@ -170,7 +170,7 @@ async fn failure_of(mut stream: SnapshotStream) -> Error {
 }
 
 #[tokio::test]
-async fn nobody_there_gives_no_snapshot() {
+async fn snapshot_of_an_unreachable_member_fails() {
     let mut ask = MemberClient::new(&format!("http://127.0.0.1:{}", free_port()), Duration::from_secs(10)).unwrap();
     assert_cause(ask.snapshot().await, |c| matches!(c, Cause::Unreachable(why) if why.contains("refused")));
 }

@@ -140,7 +140,11 @@ impl Drop for Etcd {
         if std::thread::panicking() {
             let log = fs::read_to_string(self.data_dir.with_extension("log")).unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("The last words of etcd {}:\n{}", self.name, lines[lines.len().saturating_sub(15)..].join("\n"));
+            eprintln!(
+                "The end of the log of etcd {}:\n{}",
+                self.name,
+                lines[lines.len().saturating_sub(15)..].join("\n")
+            );
         }
     }
 }

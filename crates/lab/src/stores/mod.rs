@@ -194,7 +194,7 @@ impl Store {
         let answers_or_ended = || async { TcpStream::connect(self.address()).await.is_ok() || ended() };
         daemon.wait_until(&condition, Duration::from_secs(30), answers_or_ended).await?;
         if ended() {
-            bail!("The store {} ended right away. The end of its log:\n{}", self.name(), daemon.last_words());
+            bail!("The store {} ended right away. The end of its log:\n{}", self.name(), daemon.end_of_log());
         }
         Ok(())
     }

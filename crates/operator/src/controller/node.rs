@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_enough() {
+    fn trimmed_node_still_shows_readiness_and_taints() {
         let whole = node("Unknown", json!([{"key": OUT_OF_SERVICE, "effect": "NoExecute"}]));
         let mut trimmed = whole.clone();
         trim(&mut trimmed);

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_is_finished() {
+    fn cluster_with_updated_members_keeps_its_rollout_slot() {
         let rollout_slots = RolloutSlots::at_most(1);
         assert!(rollout_slots.take("n", "a", 0));
         assert!(rollout_slots.take("n", "b", 2), "two of its members have been changed already");

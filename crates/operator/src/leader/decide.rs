@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_renews() {
+    fn lease_holder_renews_its_own_lease() {
         let now = Instant::now();
         let seen = Sighting::after(None, held_by("me", 0), now);
         assert_eq!(what_to_do(&seen, "me", now), Decision::Renew);

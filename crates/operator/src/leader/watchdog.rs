@@ -11,9 +11,9 @@ use tracing::error;
 
 use super::GIVE_UP_AFTER;
 
-/// How long to wait for the last words: the log may be blocked, for example because nobody reads the standard output. Long
+/// How long to wait for the last log lines: the log may be blocked, for example because nobody reads the standard output. Long
 /// enough for a machine that is very busy, and well within the time that is left until another process may lead.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_LOG_LINES: Duration = Duration::from_secs(1);
 const STOPPED: u64 = u64::MAX;
 
 pub struct Watchdog {
@@ -63,6 +63,6 @@ pub fn end_process(why: String) -> ! {
         error!(why, "not allowed to lead any more, ending the process");
         let _ = said.send(());
     });
-    let _ = heard.recv_timeout(LAST_WORDS);
+    let _ = heard.recv_timeout(LAST_LOG_LINES);
     std::process::exit(1)
 }

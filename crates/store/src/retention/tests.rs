@@ -236,7 +236,7 @@ fn what_is_meant_for_agents_that_know_nothing_of_proofs_counts_only_for_them() {
 }
 
 #[test]
-fn rules_for_ever_keep_everything() {
+fn retention_rules_without_end_keep_everything() {
     let backups = three_a_day(date(2026, 1, 1), date(2026, 1, 3), "UTC");
     for rules in [
         Retention { keep_last: u32::MAX, ..Retention::default() },
@@ -329,7 +329,7 @@ proptest! {
 
     /// Somebody who sees only some of the backups lets none of them go that would stay if all were seen.
     #[test]
-    fn what_is_not_seen_costs_nothing(
+    fn retention_with_a_partial_listing_deletes_nothing_more(
         rules in any_rules(),
         proofs in prop::collection::vec(any_proof(), 120),
         seen in prop::collection::vec(any::<bool>(), 120),
