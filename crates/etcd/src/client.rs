@@ -6,13 +6,14 @@
 use std::future::Future;
 use std::time::Duration;
 
+use etcd_operator_errors::with_causes;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::error::{Cause, Error, cause_of, whole_story};
+use crate::error::{Cause, Error, cause_of};
 use crate::messages::{
     AlarmRequest, DefragmentRequest, Done, DowngradeRequest, HashKvRequest, HashKvResponse, MemberAddRequest,
     MemberAddResponse, MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, RangeResponse,
@@ -43,7 +44,7 @@ impl MemberClient {
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|e| Error {
             endpoint: url.into(),
             doing: "reading the address".into(),
-            cause: Cause::Other(whole_story(&e)),
+            cause: Cause::Other(with_causes(&e)),
         })?;
         Ok(Self { url: url.into(), endpoint: limited(endpoint, deadline), deadline, connection: None })
     }
@@ -170,7 +171,7 @@ impl MemberClient {
     async fn begin_snapshot(&mut self) -> Result<Streaming<SnapshotResponse>, Cause> {
         let deadline = self.deadline;
         let mut grpc = Grpc::new(self.dialled().await?).max_decoding_message_size(snapshot::LARGEST_PIECE);
-        grpc.ready().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        grpc.ready().await.map_err(|e| Cause::Unreachable(with_causes(&e)))?;
         let path = PathAndQuery::from_static("/etcdserverpb.Maintenance/Snapshot");
         let answers = grpc.server_streaming(Request::new(SnapshotRequest {}), path, ProstCodec::default()).await;
         answers.map(Response::into_inner).map_err(|status| cause_of(&status, deadline))
@@ -302,7 +303,7 @@ impl MemberClient {
     {
         let deadline = self.deadline;
         let mut grpc = Grpc::new(self.dialled().await?);
-        grpc.ready().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        grpc.ready().await.map_err(|e| Cause::Unreachable(with_causes(&e)))?;
         let path = PathAndQuery::from_static(method);
         let answer = grpc.unary(Request::new(request), path, ProstCodec::<Q, A>::default()).await;
         answer.map(Response::into_inner).map_err(|status| cause_of(&status, deadline))
@@ -312,7 +313,7 @@ impl MemberClient {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
         }
-        let connection = self.endpoint.connect().await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+        let connection = self.endpoint.connect().await.map_err(|e| Cause::Unreachable(with_causes(&e)))?;
         Ok(self.connection.insert(connection).clone())
     }
 

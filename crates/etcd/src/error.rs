@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use etcd_operator_errors::with_causes;
 use tonic::{Code, Status};
 
 /// A call that failed: what was being done, to whom, and why it failed.
@@ -70,7 +71,7 @@ pub enum Cause {
 pub(crate) fn cause_of(status: &Status, deadline: Duration) -> Cause {
     // Only a status that was made on this side has a source: the connection's own error.
     if let Some(source) = status.source() {
-        return Cause::Unreachable(whole_story(source));
+        return Cause::Unreachable(with_causes(source));
     }
     let message = status.message().strip_prefix("etcdserver: ").unwrap_or(status.message());
     match (status.code(), message) {
@@ -104,21 +105,6 @@ pub(crate) fn cause_of(status: &Status, deadline: Duration) -> Cause {
         (Code::Unavailable, _) => Cause::Unreachable(message.into()),
         (code, _) => Cause::Other(format!("{message} ({code:?})")),
     }
-}
-
-/// An error with all that caused it: the outermost one is often just "transport error".
-pub(crate) fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut story = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        let part = error.to_string();
-        // Some errors repeat what caused them.
-        if !story.ends_with(&part) {
-            story = format!("{story}: {part}");
-        }
-        next = error.source();
-    }
-    story
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! etcd tells it over HTTP/1.1 only, at the address where it speaks gRPC.
 
+use etcd_operator_errors::with_causes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use tonic::codegen::http::Uri;
 use tonic::codegen::http::uri::PathAndQuery;
 
-use crate::error::{Cause, whole_story};
+use crate::error::Cause;
 
 /// Bytes. The answer is far smaller; whoever sends more is no etcd.
 const LONGEST_ANSWER: usize = 64 << 10;
@@ -18,14 +19,14 @@ const LONGEST_ANSWER: usize = 64 << 10;
 pub(crate) async fn ask(member: &Uri) -> Result<Option<String>, Cause> {
     let mut parts = member.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::from_static("/version"));
-    let address = Uri::from_parts(parts).map_err(|e| Cause::Other(whole_story(&e)))?;
+    let address = Uri::from_parts(parts).map_err(|e| Cause::Other(with_causes(&e)))?;
     let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http::<Empty<&[u8]>>();
-    let answer = client.get(address).await.map_err(|e| Cause::Unreachable(whole_story(&e)))?;
+    let answer = client.get(address).await.map_err(|e| Cause::Unreachable(with_causes(&e)))?;
     if !answer.status().is_success() {
         return Err(Cause::Other(format!("the answer is {}", answer.status())));
     }
     let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await;
-    let body = body.map_err(|e| Cause::Unreachable(whole_story(&*e)))?;
+    let body = body.map_err(|e| Cause::Unreachable(with_causes(&*e)))?;
     read(&body.to_bytes()).map_err(|e| Cause::Other(format!("the answer is no JSON: {e}")))
 }
 

@@ -1,11 +1,11 @@
 //! The etcd operator: runs etcd clusters on Kubernetes.
 
+mod api_errors;
 mod backups;
 mod cli;
 mod controller;
 mod crds;
 mod environment;
-mod error_chain;
 mod http;
 mod leader;
 mod logging;

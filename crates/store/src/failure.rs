@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use etcd_operator_errors::with_causes;
 use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::report::{Failure, Reason};
@@ -38,7 +39,7 @@ fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
     {
         return (reason, words_of_io(reason, io));
     }
-    let whole = whole_story(error);
+    let whole = with_causes(error);
     if METADATA_SERVERS.iter().any(|server| whole.contains(server)) {
         let words = "there are no credentials: none were given, and this pod has no identity of its own that the store's \
                      provider knows";
@@ -183,20 +184,6 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
         next = error.source();
     }
     None
-}
-
-/// An error with all that caused it, as far as that is not said already.
-fn whole_story(error: &(dyn Error + 'static)) -> String {
-    let mut story = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        let part = error.to_string();
-        if !story.contains(&part) {
-            story = format!("{story}: {part}");
-        }
-        next = error.source();
-    }
-    story
 }
 
 fn innermost(error: &(dyn Error + 'static)) -> String {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{APP_NAME, Context, Error, locations};
 use crate::controller::pod_problem;
-use crate::objects::owner;
+use crate::objects::owner_reference;
 use crate::objects::pod::{Settings, USER, locked_down};
 
 /// The container whose word counts in the end.
@@ -57,7 +57,7 @@ impl AgentJob {
                 "name": self.name,
                 "namespace": object.namespace(),
                 "labels": own,
-                "ownerReferences": [owner::<K>(&object.name_any(), object.uid())],
+                "ownerReferences": [owner_reference(object)],
             },
             "spec": {
                 "backoffLimit": self.retries,

@@ -32,13 +32,13 @@ use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use tracing::warn;
+use tracing::{instrument, warn};
 
+use crate::api_errors::describe;
 use crate::controller::backoff::Backoff;
 use crate::controller::events::Events;
 use crate::controller::watch::{Cache, CacheClosed, watch};
 use crate::controller::{Scope, Work};
-use crate::error_chain::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::shutdown::Shutdown;
@@ -254,6 +254,8 @@ where
         .boxed()
 }
 
+/// Reconciles one object, in time and with a record of how it went. Every line that is logged meanwhile says which.
+#[instrument(name = "reconcile", skip_all, fields(kind, namespace = object.namespace(), name = object.name_any()))]
 async fn in_turn<K>(
     object: &Arc<DeserializeGuard<K>>,
     context: Arc<Context>,

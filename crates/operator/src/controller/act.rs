@@ -19,7 +19,7 @@ use super::member_objects::MemberObjects;
 use super::observe::{CorruptionCheck, World, observe};
 use super::reconcile::Context;
 use super::report;
-use crate::error_chain::describe;
+use crate::api_errors::describe;
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, ROLE, of_expected_data, of_identity, read_bootstrap, read_identity, role,
 };
@@ -142,7 +142,7 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
-        tracing::info!(cluster = %self.cluster.name_any(), reason, note);
+        tracing::info!(reason, note);
         self.context.events.done(self.cluster, reason, about, note).await;
         Ok(())
     }

@@ -44,7 +44,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
-use crate::error_chain::describe;
+use crate::api_errors::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::readiness::Readiness;

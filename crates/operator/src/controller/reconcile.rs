@@ -14,7 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::{debug, instrument, warn};
 
 use super::act::{self, Actor};
 use super::backoff::Backoff;
@@ -28,7 +28,7 @@ use super::observe::{CorruptionCheck, World, observe};
 use super::report;
 use super::rollout_slots::RolloutSlots;
 use super::watch::{CacheClosed, Cluster};
-use crate::error_chain::describe;
+use crate::api_errors::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 
@@ -69,7 +69,8 @@ pub enum Error {
     TookTooLong,
 }
 
-/// Reconciles one cluster, in time and with a record of how it went.
+/// Reconciles one cluster, in time and with a record of how it went. Every line that is logged meanwhile says which.
+#[instrument(skip_all, fields(namespace = cluster.namespace(), name = cluster.name_any()))]
 pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<Action, Error> {
     context.metrics.queued.inc();
     let turn = context.turns.acquire().await;

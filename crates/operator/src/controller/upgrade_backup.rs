@@ -12,8 +12,8 @@ use semver::Version;
 use tracing::warn;
 
 use super::act::{Actor, Error};
-use crate::error_chain::describe;
-use crate::objects::owner;
+use crate::api_errors::describe;
+use crate::objects::owner_reference;
 
 /// Looks whether a backup is to be taken, and what became of it. If that can't be found out, it counts as being under way: the
 /// next look may tell.
@@ -71,8 +71,7 @@ impl Actor<'_> {
         backup.labels_mut().insert(labels::BACKUP_SCHEDULE_NAME.to_owned(), schedule.name_any());
         backup.annotations_mut().extend(metadata.annotations);
         backup.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster.uid().unwrap_or_default());
-        let owner = owner::<EtcdBackupSchedule>(&schedule.name_any(), schedule.uid());
-        backup.owner_references_mut().extend(serde_json::from_value(owner).ok());
+        backup.owner_references_mut().push(owner_reference(schedule));
         let backups: Api<EtcdBackup> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
         match backups.create(&PostParams::default(), &backup).await {
             Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(()),

@@ -7,7 +7,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::{LEASE_NAME, REQUEST_TIMEOUT};
-use crate::error_chain::describe;
+use crate::api_errors::describe;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::annotations::{of_bootstrap, of_identity};
-use super::{member_labels, owned_by_cluster};
+use super::{member_labels, owner_reference};
 
 pub fn claim(
     cluster: &EtcdCluster,
@@ -29,7 +29,7 @@ pub fn claim(
 pub fn claim_metadata(cluster: &EtcdCluster, name: &str) -> Value {
     let owners = match cluster.spec.deletion_policy {
         DeletionPolicy::KeepVolumes => json!([]),
-        DeletionPolicy::DeleteVolumes => owned_by_cluster(cluster),
+        DeletionPolicy::DeleteVolumes => json!([owner_reference(cluster)]),
     };
     json!({
         "name": name,

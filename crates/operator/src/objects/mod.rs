@@ -9,10 +9,11 @@ pub mod services;
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{EtcdCluster, EtcdPeer, labels};
+use etcd_operator_api::{EtcdPeer, labels};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The labels of everything that belongs to a cluster.
 pub fn cluster_labels(cluster: &str) -> BTreeMap<String, String> {
@@ -29,30 +30,21 @@ pub fn member_labels(cluster: &str, member: &str) -> BTreeMap<String, String> {
     all
 }
 
-/// With this an object is deleted when the EtcdCluster is.
-pub fn owned_by_cluster(cluster: &EtcdCluster) -> Value {
-    json!([owner::<EtcdCluster>(&cluster.name_any(), cluster.uid())])
-}
-
-/// With this a pod is deleted when its EtcdPeer is.
-pub fn owned_by_peer(peer: &EtcdPeer) -> Value {
-    json!([owner::<EtcdPeer>(&peer.name_any(), peer.uid())])
-}
-
 /// Whether a pod belongs to this very EtcdPeer, and not to an earlier one of its name.
 pub fn is_pod_of(pod: &Pod, peer: &EtcdPeer) -> bool {
     pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.metadata.uid.as_ref())
 }
 
-pub fn owner<K: Resource<DynamicType = ()>>(name: &str, uid: Option<String>) -> Value {
-    json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "name": name,
-        "uid": uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
+/// With this something is deleted when its owner is.
+pub fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
+    OwnerReference {
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+        name: owner.name_any(),
+        uid: owner.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
 }
 
 /// The merge patch that makes one thing another: what is not there any more is taken away.
@@ -66,6 +58,8 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use etcd_operator_core::names::ClusterNames;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{member_labels, owned_by_cluster};
+use super::{member_labels, owner_reference};
 
 /// What a member is made from, apart from how it is bootstrapped.
 pub struct Recipe {
@@ -70,7 +70,7 @@ pub fn peer(
             "namespace": cluster.namespace(),
             "labels": member_labels(&cluster.name_any(), &name),
             "annotations": annotations,
-            "ownerReferences": owned_by_cluster(cluster),
+            "ownerReferences": [owner_reference(cluster)],
         },
         "spec": spec,
     })

@@ -10,7 +10,7 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::annotations::{self, ROLE};
-use super::{cluster_labels, member_labels, owned_by_peer, restore_containers};
+use super::{cluster_labels, member_labels, owner_reference, restore_containers};
 
 /// What the operator was told about the pods of all clusters.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub fn pod(
             "namespace": names.namespace,
             "labels": labels,
             "annotations": notes,
-            "ownerReferences": owned_by_peer(peer),
+            "ownerReferences": [owner_reference(peer)],
         },
         "spec": {
             "hostname": name,

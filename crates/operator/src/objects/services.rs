@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::annotations::{LEAVING, ROLE, VOTER};
-use super::{cluster_labels, owned_by_cluster};
+use super::{cluster_labels, owner_reference};
 
 /// The headless Service, which gives each member its DNS name, ready or not: members must find each other to become
 /// ready. `etcdctl --discovery-srv` looks for the name of its client port.
@@ -75,6 +75,6 @@ fn metadata(cluster: &EtcdCluster, name: &str) -> Value {
         "name": name,
         "namespace": cluster.namespace(),
         "labels": cluster_labels(&cluster.name_any()),
-        "ownerReferences": owned_by_cluster(cluster),
+        "ownerReferences": [owner_reference(cluster)],
     })
 }

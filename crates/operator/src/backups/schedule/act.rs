@@ -5,9 +5,10 @@ use etcd_operator_core::schedule::plan::Begin;
 use etcd_operator_core::schedule::scheduled_backup::{NUMBER, SCHEDULED_AT, is_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, ResourceExt};
 
 use super::super::{Context, Error};
+use crate::objects::owner_reference;
 
 /// Those of the EtcdBackups that have these names.
 pub fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
@@ -53,7 +54,7 @@ fn backup_of(schedule: &EtcdBackupSchedule, begin: &Begin) -> EtcdBackup {
             namespace: schedule.namespace(),
             labels: Some(of_backup),
             annotations: Some(annotations),
-            owner_references: schedule.controller_owner_ref(&()).map(|owner| vec![owner]),
+            owner_references: Some(vec![owner_reference(schedule)]),
             ..ObjectMeta::default()
         },
         spec: EtcdBackupSpec { verify: if begin.verify { Verify::Restore } else { spec.verify }, ..spec },
@@ -120,6 +121,7 @@ mod tests {
                     "name": "nightly",
                     "uid": "5c1e",
                     "controller": true,
+                    "blockOwnerDeletion": true,
                 }],
             })
         );

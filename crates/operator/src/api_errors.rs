@@ -1,0 +1,11 @@
+//! How errors of the API server are worded in our log and messages.
+
+use etcd_operator_errors::with_causes;
+
+/// What went wrong, in a sentence: the message of the API server alone rather than its whole answer.
+pub fn describe(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => with_causes(other),
+    }
+}
