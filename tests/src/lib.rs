@@ -1,5 +1,9 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
+//!
+//! `etcd`, `backup`, `schedule` and `operator` are what is tested, `health`, `hash`, `watch` and `rolling` judge it,
+//! `writer` and `gateway` are clients of etcd, `strike` and `outage` cause faults, `stores` are buckets, `release` is
+//! an earlier operator. A test itself belongs in `tests/tests`, a fault that the lab causes in `crates/lab`.
 
 pub mod backup;
 pub mod etcd;

@@ -1,5 +1,9 @@
-//! The agent: runs in the pods of backups and restores, does the one thing that it finds in its environment, and says how
-//! that ended: in words for the operator, and by its exit code for the Job.
+//! The agent: runs in the pods of backups and restores, carries out the one task that it finds in its environment, and
+//! reports how that ended: in its `termination_message` for the operator, and by its exit code for the Job.
+//!
+//! A file for each task: `backup`, `check`, `fetch`, `verify`, `prune`. `members` asks the members, `select_member`
+//! chooses whose snapshot is taken. How a backup is stored, and which may go, belongs in `etcd_operator_store`; the
+//! agent does not talk to Kubernetes.
 
 mod backup;
 mod check;

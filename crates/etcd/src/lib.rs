@@ -1,7 +1,8 @@
 //! Talks to etcd, and reads what it left on disk.
 //!
-//! [`MemberClient`] asks one member, with a deadline on every call; nothing here retries or chooses a member.
-//! [`identity`] says, with no etcd running, whose data a data dir holds; [`archive()`] moves such data aside.
+//! [`MemberClient`] asks one member, with a deadline on every call; nothing here retries or chooses a member, nor
+//! decides what an answer means. [`identity`] says, with no etcd running, whose data a data dir holds (`wal` decodes
+//! it); [`archive()`] moves such data aside.
 
 mod archive;
 mod client;

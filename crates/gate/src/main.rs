@@ -1,9 +1,13 @@
 //! The gate: runs in the pods of members and lets etcd start only on data that is its own.
 //!
 //! It is there twice. In the init container it looks at the data when the pod starts, and puts a copy of itself where
-//! the etcd container finds it. There it looks again whenever that container starts, which a crash of etcd is enough
-//! for, and then becomes etcd. In the first pod of a cluster that begins with a backup it also sees to it that the backup
-//! is restored once, and whole.
+//! the etcd container finds it (`install`). There it looks again whenever that container starts, which a crash of etcd
+//! is enough for, and then becomes etcd. In the first pod of a cluster that begins with a backup it also sees to it
+//! that the backup is restored once, and whole (`restore`).
+//!
+//! `check` looks at the data. Whether etcd may start is decided in `etcd_operator_core::gate`, and the data dir is read
+//! by `etcd_operator_etcd::identity`. The gate never talks to Kubernetes or to etcd: annotations of the pod tell it
+//! what to expect, and its `termination_message` tells the operator what it found.
 
 mod arguments;
 mod check;

@@ -1,4 +1,5 @@
-//! The `lab` command.
+//! The `lab` command: its arguments, and which function of the library each of them calls. What those do is in the
+//! library.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

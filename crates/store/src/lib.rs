@@ -1,6 +1,9 @@
-//! Where backups are kept: [`task`] and [`report`] are what the operator and its pods tell each other, [`manifest`] is what
-//! lies beside every backup, and [`retention`] says which of them may go. The rest moves backups, and is only there with
-//! the feature `transfer`.
+//! Where backups are kept: [`task`] and [`report`] are what the operator and its pods tell each other, [`manifest`] is
+//! what lies beside every backup, and [`retention`] says which of them may go.
+//!
+//! The rest moves backups, and is only there with the feature `transfer`, which the agent uses and the operator does
+//! not: `destination` is a place for a backup, `upload` and `download` write and read one, `prune` deletes, `marker`
+//! and `proof` lie beside it, `failure` says what a store's error means. Nothing here talks to Kubernetes or to etcd.
 
 pub mod manifest;
 pub mod report;

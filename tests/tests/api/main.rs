@@ -1,5 +1,6 @@
-//! Our kinds of objects as the real API server serves them: what it takes, what it refuses and with which words, and how
-//! the objects look to `kubectl`.
+//! Our kinds of objects as the real API server serves them: what it accepts, what it refuses and with which words, and
+//! how the objects look to `kubectl`. What the operator makes of a spec that was accepted belongs in the other
+//! chapters.
 
 mod backups;
 mod changes;

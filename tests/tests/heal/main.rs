@@ -1,5 +1,6 @@
-//! Members of an EtcdCluster come to harm, one or several, or what a cluster needs does, and what can be mended is mended.
-//! No fault here strikes more than one test, so they run side by side.
+//! Members of an EtcdCluster fail, one or several, or what a cluster needs does, and the operator repairs what can be
+//! repaired. No fault here strikes more than one test, so they run side by side; those that strike whole nodes belong
+//! in `power`.
 
 mod corruption;
 mod hang;

@@ -1,4 +1,5 @@
-//! Whole nodes fail, and the operator with them. These faults strike every cluster of the lab, so they run one at a time.
+//! Whole nodes fail, and the operator with them. These faults strike every cluster of the lab, so they run one at a
+//! time; what strikes one cluster only belongs in `heal`.
 
 mod backups;
 mod rollouts;

@@ -1,11 +1,12 @@
 //! The version `v1alpha1` of the API: what users write and what they read back.
 //!
 //! Each resource has a file: [`cluster`], with [`cluster_status`], and [`peer`]; [`backup`], with [`backup_status`],
-//! [`backup_schedule`] and [`restore`]. What clusters and peers contain is in [`storage`], [`pod_template`], [`image`] and
-//! [`etcd`]; how a cluster is looked after is in [`maintenance`], how it is upgraded in [`upgrade`]. Where backups go is in
-//! [`destination`], where they come from in [`restore_from`], how to get at them in [`object_store`], who can read them in
-//! [`encryption`], and which of them are kept in [`retention`]. [`url_template`] fills the variables in URLs. `validation` holds
-//! the rules that the API server checks. Nothing here decides anything about a running cluster.
+//! [`backup_schedule`] and [`restore`]. What clusters and peers contain is in [`storage`], [`pod_template`],
+//! [`metadata`], [`image`] and [`etcd`], what the pods of backups are like in [`job_pod`]; how a cluster is looked
+//! after is in [`maintenance`], how it is upgraded in [`upgrade`]. Where backups go is in [`destination`], where they
+//! come from in [`restore_from`], how to get at them in [`object_store`], who can read them in [`encryption`], and
+//! which of them are kept in [`retention`]. [`url_template`] fills the variables in URLs. `validation` holds the rules
+//! that the API server checks. Nothing here decides anything about a running cluster.
 
 pub mod backup;
 pub mod backup_schedule;

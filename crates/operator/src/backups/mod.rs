@@ -1,8 +1,12 @@
 //! The controllers of EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 //!
-//! The work itself is done by pods: an `agent_job` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
-//! `restore` each have the reconcile of one kind, `locations` says where objects are and how a pod gets at them, `source` which of
-//! them an EtcdRestore names, `verify` builds the Job that proves a backup.
+//! Pods do the work: an `agent_job` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
+//! `restore` each have the reconcile of one kind; `locations` says where stored backups are and how a pod gets at them,
+//! `source` which of them an EtcdRestore names; `verify` builds the Job that proves a backup; `status` writes the
+//! status of all three kinds.
+//!
+//! What schedules decide belongs in `etcd_operator_core::schedule`, and which stored backups may go in
+//! `etcd_operator_store::retention`. Nothing here talks to an object store or reads a Secret: that is the agent's part.
 
 mod agent_job;
 mod backup;

@@ -1,10 +1,21 @@
-//! The controller of EtcdClusters: keeps each cluster as its user wants it, as far as this version can.
+//! The controller of EtcdClusters: keeps each cluster as its spec asks for.
 //!
-//! Each reconcile goes the same way: `observe` what there is, let `etcd_operator_core` plan what to do about it, `act`
-//! (with `membership`, `change` and `maintain` for some kinds of steps), `report`, and come back later. `watch` and `caches`
-//! bring the objects, and `seen` those of one cluster, from the caches or past them; `ask` asks etcd, and `compare` its
-//! members' data; `outdated` and `volumes` find what is not as the spec asks for; `health_histories` remembers earlier looks, and
-//! `rolls` which clusters are changing; `upgrade_backup` sees to the backup before an upgrade; `ensure` repairs what every cluster has, `reconcile` puts the steps in order.
+//! Every reconcile takes the same steps, which `reconcile` puts in order: observe, plan, ensure, act, report, requeue.
+//! The plan is made in `etcd_operator_core::plan`.
+//!
+//! - Objects: `watch` and `caches` keep those of all clusters, `scope` says in which namespaces; `member_objects` are
+//!   those of one cluster, from the caches or live.
+//! - Observing: `observe`, with `probe` (asks etcd's members), `corruption_check` (compares their data), `outdated` and
+//!   `volumes` (what is not as the spec asks for), `node`, `pod_problem`, and `upgrade_backup` (the backup before an
+//!   upgrade).
+//! - Remembered by this process only: `health_histories`, `rollout_slots` (which clusters may restart members),
+//!   `backoff`.
+//! - Acting: `act`, with `membership`, `change`, `maintain` and `upgrade_backup` for some kinds of steps; `ensure`
+//!   repairs what every cluster has, whatever the plan.
+//! - Reporting: `report` writes the status, `events` publishes events.
+//!
+//! What decides belongs in `etcd_operator_core`, what builds objects in `objects`. `watch`, `events`, `backoff`,
+//! `pod_problem` and `scope` also serve the controllers in `backups`.
 
 mod act;
 pub mod backoff;

@@ -1,4 +1,9 @@
 //! The Kubernetes objects of a cluster, as they should be. Each function builds one; none of them talks to anybody.
+//!
+//! `peer`, `pod` and `claim` build those of a member, `restore_containers` what the first pod of a restored cluster has
+//! in addition; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
+//! names of annotations and of the role label, and reads and writes them. Jobs and their pods belong in `backups`,
+//! whether an object is made at all in `etcd_operator_core`.
 
 pub mod annotations;
 pub mod claim;

@@ -1,6 +1,8 @@
-//! The rules that the API server checks before it stores an object, each with the sentence a user reads when it is broken.
+//! The rules that the API server checks before it stores an object, each with the sentence a user reads when it is
+//! broken. Files have the names of the types' files that they are most about.
 //!
-//! They are written in CEL. A rule about a field that may be absent belongs to the object that holds the field.
+//! They are written in CEL. A rule about a field that may be absent belongs to the object that holds the field. What
+//! can only be known from a running cluster is refused by the planner, in `etcd_operator_core`.
 
 mod backup;
 mod backup_schedule;

@@ -1,6 +1,11 @@
 //! The simulation: a small world in which plans are carried out step by step while faults strike between any two steps.
-//! After everything that happens the rules must hold; and when nothing happens any more, the cluster must become what was
-//! asked for, or say that it can't. The same seed always tells the same story:
+//! After everything that happens the rules must hold; and when nothing happens any more, the cluster must become what
+//! was asked for, or say that it can't.
+//!
+//! `world` is what there is, `kubernetes` and `etcd` what they do by themselves, `operator` takes the steps, and
+//! `effects` has what a step does; `faults` may happen, `rules` must hold, `mutants` are operators that break them;
+//! `random` makes chance repeatable and `trace` tells a story. No decision is made here: the planner is the one that
+//! the operator uses. The same seed always tells the same story:
 //!
 //! ```text
 //! make simulate SEEDS=1000000     as many stories as you like, on all cores

@@ -1,7 +1,7 @@
-//! The reconcile of an EtcdBackupSchedule: makes an EtcdBackup whenever one is due, takes old ones away, and tells how it goes.
+//! The reconcile of an EtcdBackupSchedule: makes an EtcdBackup whenever one is due, deletes old ones, and reports.
 //!
-//! What is due is decided in `etcd_operator_core::schedule`. `act` makes and deletes EtcdBackups, `prune` deletes what is stored
-//! for a cluster that is gone.
+//! `act` makes and deletes EtcdBackups, `prune` runs the agent job that deletes what is stored for a cluster that is
+//! gone. What is due, and what may be deleted, is decided in `etcd_operator_core::schedule`.
 
 mod act;
 mod prune;
