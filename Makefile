@@ -54,6 +54,7 @@ image: ## Build the operator's image, as an archive in target/image/
 deploy: ## Build the image and install (or update) CRDs and operator in the lab
 	@scripts/deploy
 
-generate: ## Write config/crd/ and config/install.yaml anew from the types
+generate: ## Write config/crd/, config/install.yaml and docs/reference.md anew from the code
 	@cargo run --quiet --locked -p etcd-operator -- crds --out-dir config/crd
 	@cat config/crd/*.yaml config/operator/namespace.yaml config/operator/rbac.yaml config/operator/deployment.yaml > config/install.yaml
+	@cargo run --quiet --locked -p etcd-operator -- reference --out-file docs/reference.md

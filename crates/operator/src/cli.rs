@@ -20,6 +20,8 @@ pub enum Command {
     Run(RunOptions),
     /// Print the CustomResourceDefinitions as YAML.
     Crds(CrdsOptions),
+    /// Print the reference of fields, reasons, metrics and flags, as docs/reference.md has it.
+    Reference(ReferenceOptions),
     /// Print the version of the operator.
     Version,
 }
@@ -76,6 +78,13 @@ pub struct CrdsOptions {
     /// Write one file per CustomResourceDefinition into this directory instead of printing them.
     #[arg(long)]
     pub out_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReferenceOptions {
+    /// Write it into this file instead of printing it.
+    #[arg(long)]
+    pub out_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,6 +19,7 @@ mod logging;
 mod metrics;
 mod objects;
 mod readiness;
+mod reference;
 mod run;
 mod shutdown;
 
@@ -31,6 +32,7 @@ async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(options) => run::run(options).await,
         Command::Crds(options) => crds::write(options.out_dir.as_deref()),
+        Command::Reference(options) => reference::write(options.out_file.as_deref()),
         Command::Version => {
             println!("{}", env!("CARGO_PKG_VERSION"));
             Ok(())

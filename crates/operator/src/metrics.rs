@@ -126,6 +126,14 @@ impl Metrics {
         self.reconcile_durations.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
     }
 
+    /// Every metric in the same format, with a sample: those with labels are not shown before they are counted.
+    pub fn one_of_each() -> anyhow::Result<String> {
+        let metrics = Self::new();
+        metrics.members.get_or_create(&labels_of("", "", MEMBER_STATES[0])).set(0);
+        metrics.record_reconcile("", true, Duration::ZERO);
+        metrics.as_text()
+    }
+
     /// All metrics in the text format that Prometheus reads.
     pub fn as_text(&self) -> anyhow::Result<String> {
         let mut text = String::new();

@@ -45,3 +45,11 @@ fn the_install_file_is_all_the_others() {
     let same = read(&config().join("install.yaml")) == expected;
     assert!(same, "config/install.yaml is stale; run `make generate`");
 }
+
+#[test]
+fn the_reference_is_that_of_the_code() {
+    let made = Command::new(env!("CARGO_BIN_EXE_etcd-operator")).arg("reference").output().unwrap();
+    assert!(made.status.success());
+    let same = read(&config().join("../docs/reference.md")).as_bytes() == made.stdout;
+    assert!(same, "docs/reference.md is stale; run `make generate`");
+}
