@@ -27,19 +27,19 @@ const BEGINNINGS: u32 = 10;
 /// How long tidying up may take: the kubelet gives a pod half a minute to end.
 const TIDYING: Duration = Duration::from_secs(10);
 
-pub async fn take(order: &Backup, shutdown: &Shutdown) -> Result<Done, Failure> {
-    let to = Destination::open(&order.to)?;
-    let manifest = match shutdown.before(to.what_is_there(&order.origin)).await? {
-        There::Nothing => take_anew(order, &to, shutdown).await?,
+pub async fn take(task: &Backup, shutdown: &Shutdown) -> Result<Done, Failure> {
+    let to = Destination::open(&task.to)?;
+    let manifest = match shutdown.before(to.what_is_there(&task.origin)).await? {
+        There::Nothing => take_anew(task, &to, shutdown).await?,
         There::Whole(manifest) => {
             info!(url = to.url(), revision = manifest.revision, "an earlier attempt has done this already");
             *manifest
         }
         There::Foreign(why) => return Err(Failure { reason: Reason::ObjectExists, message: why }),
     };
-    let pruned = match (&order.retention, &order.origin.schedule) {
+    let pruned = match (&task.retention, &task.origin.schedule) {
         (Some(retention), Some(schedule)) => {
-            let all = order.all_below.as_ref().map(Destination::open).transpose()?.unwrap_or(to);
+            let all = task.all_below.as_ref().map(Destination::open).transpose()?.unwrap_or(to);
             let pruned = shutdown.before(prune::of_schedule(&all, schedule, Some(retention))).await;
             Some(pruned.unwrap_or_else(not_pruned))
         }
@@ -55,10 +55,10 @@ fn not_pruned(failure: Failure) -> Pruned {
 }
 
 /// Asks one member after the other until one gives its snapshot.
-async fn take_anew(order: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
+async fn take_anew(task: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
     let mut failures = Vec::new();
-    for member in shutdown.before(members::reachable(&order.endpoints)).await? {
-        match take_from(member, order, to, shutdown).await {
+    for member in shutdown.before(members::reachable(&task.endpoints)).await? {
+        match take_from(member, task, to, shutdown).await {
             Err(failure) if matches!(failure.reason, Reason::EtcdUnreachable | Reason::BadStream) => {
                 warn!(reason = ?failure.reason, "this member gives no snapshot: {}", failure.message);
                 failures.push(failure);
@@ -71,16 +71,16 @@ async fn take_anew(order: &Backup, to: &Destination, shutdown: &Shutdown) -> Res
     Err(Failure { reason, message: messages.join("; ") })
 }
 
-async fn take_from(member: Member, order: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
+async fn take_from(member: Member, task: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
     let mut begun = shutdown.before(begin(&member)).await?;
     let (revision, keys, db_size) = (begun.status.revision, begun.keys, begun.status.db_size);
     info!(member = member.said.url, version = begun.status.version, revision, keys, db_size, "the snapshot comes");
 
     let start = Instant::now();
-    let encoding = Encoding { compress: order.compress, recipients: order.recipients.clone() };
+    let encoding = Encoding { compress: task.compress, recipients: task.recipients.clone() };
     // This is not dropped in the middle: parts that nobody has written down would stay in the store for ever.
-    let mut upload = Upload::begin(to, &order.origin, &encoding).await?;
-    let hash = async { if order.hash_keys { hash(&member.client, revision).await } else { None } };
+    let mut upload = Upload::begin(to, &task.origin, &encoding).await?;
+    let hash = async { if task.hash_keys { hash(&member.client, revision).await } else { None } };
     let carried = async { tokio::try_join!(carry(&mut begun, &mut upload), async { Ok(hash.await) }) };
     let kv_hash = match shutdown.before(carried).await {
         Ok(((), hash)) => hash,
@@ -101,7 +101,7 @@ async fn take_from(member: Member, order: &Backup, to: &Destination, shutdown: &
     let (snapshot_size, object_size) = (encoded.snapshot.size, encoded.object.size);
     info!(url = to.url(), snapshot_size, object_size, seconds = start.elapsed().as_secs_f32(), "the snapshot is there");
 
-    let manifest = manifest(order, &member, begun, encoded, kv_hash);
+    let manifest = manifest(task, &member, begun, encoded, kv_hash);
     shutdown.before(to.write_manifest(&manifest)).await?;
     info!(url = to.url(), kv_hash = ?kv_hash.map(|hash| hash.hash), "the manifest is there");
     Ok(manifest)
@@ -164,9 +164,9 @@ async fn hash(client: &MemberClient, revision: u64) -> Option<KvHash> {
     }
 }
 
-fn manifest(order: &Backup, member: &Member, begun: Begun, encoded: Encoded, kv_hash: Option<KvHash>) -> Manifest {
+fn manifest(task: &Backup, member: &Member, begun: Begun, encoded: Encoded, kv_hash: Option<KvHash>) -> Manifest {
     Manifest {
-        origin: order.origin.clone(),
+        origin: task.origin.clone(),
         cluster_id: format!("{:x}", begun.status.cluster_id),
         revision: signed(begun.status.revision),
         keys: signed(begun.keys),
@@ -181,7 +181,7 @@ fn manifest(order: &Backup, member: &Member, begun: Begun, encoded: Encoded, kv_
         compression: encoded.compression,
         encryption: encoded.encryption,
         kv_hash,
-        to_verify: order.hash_keys,
+        to_verify: task.hash_keys,
     }
 }
 

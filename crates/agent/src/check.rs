@@ -11,17 +11,17 @@ use etcd_operator_store::report::{Done, Failure, SnapshotFile};
 use etcd_operator_store::task::{AGE_IDENTITY, Find};
 use tracing::info;
 
-pub async fn check(order: &Find) -> Result<Done, Failure> {
-    let from = Destination::open(&order.from)?;
+pub async fn check(task: &Find) -> Result<Done, Failure> {
+    let from = Destination::open(&task.from)?;
     let manifest = from.read_manifest().await?;
-    let (done, _) = read(order, &from, manifest, io::sink()).await?;
+    let (done, _) = read(task, &from, manifest, io::sink()).await?;
     Ok(done)
 }
 
 /// Writes the snapshot as etcdutl reads it to `into`, and fails if it is not what it should be: what was written must not
 /// be used then.
 pub async fn read<W: Write + Send + 'static>(
-    order: &Find,
+    task: &Find,
     from: &Destination,
     manifest: Option<Manifest>,
     into: W,
@@ -30,7 +30,7 @@ pub async fn read<W: Write + Send + 'static>(
     info!(url = from.url(), manifest = manifest.is_some(), "reading the backup");
     let begin = Instant::now();
     let (decoded, into) = download(from, identity.as_deref(), into).await?;
-    decoded.check(manifest.as_ref(), order)?;
+    decoded.check(manifest.as_ref(), task)?;
     let (object_size, snapshot_size) = (decoded.object.size, decoded.snapshot.size);
     info!(object_size, snapshot_size, seconds = begin.elapsed().as_secs_f32(), "the backup is whole");
     let found = SnapshotFile { snapshot_size, snapshot_sha256: decoded.snapshot.sha256 };

@@ -13,16 +13,16 @@ use tracing::info;
 
 use crate::check;
 
-pub async fn fetch(order: &Fetch) -> Result<Done, Failure> {
-    let from = Destination::open(&order.from.from)?;
+pub async fn fetch(task: &Fetch) -> Result<Done, Failure> {
+    let from = Destination::open(&task.from.from)?;
     let manifest = from.read_manifest().await?;
-    if let (Some(manifest), Some(version)) = (&manifest, &order.for_version) {
+    if let (Some(manifest), Some(version)) = (&manifest, &task.for_version) {
         fits(manifest, version)?;
     }
-    let file = Path::new(&order.file);
+    let file = Path::new(&task.file);
     let part = with_suffix(file, ".part");
     let begun = File::create(&part).map_err(|e| local("creating", &part, &e))?;
-    let outcome = check::read(&order.from, &from, manifest, begun).await;
+    let outcome = check::read(&task.from, &from, manifest, begun).await;
     let outcome = outcome.and_then(|(done, written)| keep(&written, &part, file).map(|()| done));
     if outcome.is_err() {
         // It is of no use to anybody, and may be what fills the volume. That the backup could not be had is what counts.

@@ -46,27 +46,27 @@ fn main() -> ExitCode {
 
 fn work() -> Result<Done, Failure> {
     logging::start().map_err(|e| invalid_request(format!("{e:#}")))?;
-    let order = env::var(TASK).map_err(|e| invalid_request(format!("reading the task from {TASK}: {e}")))?;
-    let task: Task = serde_json::from_str(&order)
-        .map_err(|e| invalid_request(format!("{TASK} holds no task that is known: {e}")))?;
+    let task = env::var(TASK).map_err(|e| invalid_request(format!("reading the task from {TASK}: {e}")))?;
+    let task: Task =
+        serde_json::from_str(&task).map_err(|e| invalid_request(format!("{TASK} holds no task that is known: {e}")))?;
     // One thread is enough to carry bytes from one connection to another, and keeps the memory in one place.
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|e| Failure { reason: Reason::Stopped, message: format!("starting to work: {e}") })?;
-    let outcome = runtime.block_on(obey(&task));
+    let outcome = runtime.block_on(run(&task));
     // Whatever still waits for a store or for etcd is not waited for.
     runtime.shutdown_background();
     outcome
 }
 
-async fn obey(task: &Task) -> Result<Done, Failure> {
+async fn run(task: &Task) -> Result<Done, Failure> {
     let shutdown = Shutdown::on_signals()?;
     match task {
-        Task::Backup(order) => backup::take(order, &shutdown).await,
-        Task::Check(order) => shutdown.before(check::check(order)).await,
-        Task::Fetch(order) => shutdown.before(fetch::fetch(order)).await,
-        Task::Verify(order) => shutdown.before(verify::verify(order)).await,
-        Task::Prune(order) => shutdown.before(prune::prune(order)).await,
+        Task::Backup(task) => backup::take(task, &shutdown).await,
+        Task::Check(task) => shutdown.before(check::check(task)).await,
+        Task::Fetch(task) => shutdown.before(fetch::fetch(task)).await,
+        Task::Verify(task) => shutdown.before(verify::verify(task)).await,
+        Task::Prune(task) => shutdown.before(prune::prune(task)).await,
     }
 }
 

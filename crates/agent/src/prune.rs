@@ -6,9 +6,9 @@ use etcd_operator_store::task::{Prune, Retention};
 use jiff::Timestamp;
 use tracing::info;
 
-pub async fn prune(order: &Prune) -> Result<Done, Failure> {
-    let below = Destination::open(&order.below)?;
-    let pruned = of_schedule(&below, &order.schedule, order.retention.as_ref()).await?;
+pub async fn prune(task: &Prune) -> Result<Done, Failure> {
+    let below = Destination::open(&task.below)?;
+    let pruned = of_schedule(&below, &task.schedule, task.retention.as_ref()).await?;
     Ok(Done { pruned: Some(pruned), ..Done::default() })
 }
 

@@ -18,16 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take to go through its keys, or to read and hash all of its data.
 const READING: Duration = Duration::from_secs(600);
 
-pub async fn verify(order: &Verify) -> Result<Done, Failure> {
-    let from = Destination::open(&order.from.from)?;
+pub async fn verify(task: &Verify) -> Result<Done, Failure> {
+    let from = Destination::open(&task.from.from)?;
     let manifest = from.read_manifest().await?.ok_or_else(|| Failure {
         reason: Reason::NoSuchObject,
         message: format!("beside {} there is no manifest to compare with", from.url()),
     })?;
-    let mut etcd = MemberClient::new(&order.endpoint, PATIENCE)
+    let mut etcd = MemberClient::new(&task.endpoint, PATIENCE)
         .map_err(|e| Failure { reason: Reason::InvalidRequest, message: e.to_string() })?;
     let status = started(&mut etcd).await?;
-    info!(endpoint = order.endpoint, version = status.version, revision = status.revision, "etcd has started");
+    info!(endpoint = task.endpoint, version = status.version, revision = status.revision, "etcd has started");
     let remark = compare(&mut etcd.with_deadline(READING), &status, &manifest).await?;
     let compared = remark.as_deref().unwrap_or("revision, number of keys and hash");
     info!(revision = manifest.revision, keys = manifest.keys, compared, "what was restored is what was backed up");

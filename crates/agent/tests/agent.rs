@@ -5,7 +5,7 @@ mod backups;
 mod faults;
 mod pod;
 mod proxy;
-mod readings;
+mod reading_backups;
 #[path = "../../etcd/tests/support/mod.rs"]
 #[allow(dead_code, reason = "it is that of another crate, which uses the rest of it")]
 mod support;

@@ -8,7 +8,7 @@ use crate::observed::{
     Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
 };
 use crate::plan::{Start, Step};
-use crate::rollout::{awaits_the_handover, is_leaving, model_of_new};
+use crate::rollout::{awaits_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
 /// How long after it should have stopped a pod is given up.
@@ -112,7 +112,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     }
     let expected =
         ExpectedData { data: if started { DataState::Existing } else { DataState::New }, identity: Some(identity) };
-    let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_the_handover(observed, ordinal);
+    let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_handover(observed, ordinal);
     let record = Some(Step::RecordMember { ordinal, identity, started });
     let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
     if !started {

@@ -18,9 +18,9 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, Strin
         }
         Step::DeletePod { ordinal, why } => ("StoppingPod", format!("stopping pod {}: {why}", name(ordinal))),
         Step::DrainPod { ordinal } => {
-            ("RestartingMember", format!("draining clients from {} before its restart", name(ordinal)))
+            ("RecreatingMember", format!("draining clients from {} before its restart", name(ordinal)))
         }
-        Step::ReplacePeer { ordinal, why } => ("RestartingMember", format!("recreating {}: {why}", name(ordinal))),
+        Step::RecreatePeer { ordinal, why } => ("RecreatingMember", format!("recreating {}: {why}", name(ordinal))),
         Step::Relabel { ordinal } => {
             ("UpdatingPod", format!("updating labels and annotations of pod {}", name(ordinal)))
         }

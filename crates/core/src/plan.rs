@@ -8,7 +8,7 @@ use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_initial_members};
 use crate::observed::{Alarm, Bootstrap, Defragmentation, ExpectedData, Identity, Observed, Pod, Replacement};
 use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
-use crate::rollout::{adopt_version, next_change, remake_broken, remake_what_does_not_run};
+use crate::rollout::{adopt_version, next_change, recreate_broken, recreate_what_does_not_run};
 use crate::scaling::next_membership_change;
 use crate::volumes::{grow_claims, next_migration};
 
@@ -56,7 +56,7 @@ pub enum Step {
         ordinal: u32,
     },
     /// Delete an EtcdPeer and its pod, so that both are made anew as the spec asks for. The volume stays.
-    ReplacePeer {
+    RecreatePeer {
         ordinal: u32,
         why: String,
     },
@@ -138,13 +138,13 @@ pub enum Step {
 impl Step {
     /// Whether it takes something away, or could do harm if what it is built on is not there any more. Such a step is
     /// taken only if it would be planned from a look past all caches as well.
-    pub fn needs_a_live_look(&self) -> bool {
+    pub fn needs_live_confirmation(&self) -> bool {
         matches!(
             self,
             Step::RecordBootstrap(_)
                 | Step::AcceptVersion(_)
                 | Step::AddLearner { .. }
-                | Step::ReplacePeer { .. }
+                | Step::RecreatePeer { .. }
                 | Step::DeletePod { .. }
                 | Step::RestartPod { .. }
                 | Step::FencePod { .. }
@@ -172,7 +172,7 @@ impl Step {
             | Step::CreatePod { ordinal, .. }
             | Step::AnnotatePod { ordinal, .. }
             | Step::DrainPod { ordinal }
-            | Step::ReplacePeer { ordinal, .. }
+            | Step::RecreatePeer { ordinal, .. }
             | Step::Relabel { ordinal }
             | Step::Resize { ordinal }
             | Step::GrowClaim { ordinal }
@@ -203,7 +203,7 @@ impl Step {
     pub(crate) fn is_same_act(&self, other: &Step) -> bool {
         match (self, other) {
             (Step::DeletePod { ordinal, .. }, Step::DeletePod { ordinal: other, .. })
-            | (Step::ReplacePeer { ordinal, .. }, Step::ReplacePeer { ordinal: other, .. })
+            | (Step::RecreatePeer { ordinal, .. }, Step::RecreatePeer { ordinal: other, .. })
             | (Step::RestartPod { ordinal, .. }, Step::RestartPod { ordinal: other, .. })
             | (Step::FencePod { ordinal, .. }, Step::FencePod { ordinal: other, .. }) => ordinal == other,
             (Step::RemoveMember { member_id, .. }, Step::RemoveMember { member_id: other, .. }) => member_id == other,
@@ -272,11 +272,11 @@ impl Waiting {
     /// Whether it is worth a warning.
     pub fn is_trouble(&self) -> bool {
         [
-            "Refused",
+            "VolumesConflict",
             "ChangeRefused",
-            "BackupFailed",
+            "UpgradeBackupFailed",
             "RolloutHalted",
-            "WrongVersion",
+            "ImageVersionMismatch",
             "VolumeExpansionUnsupported",
             "VolumeMismatch",
             "WrongCluster",
@@ -296,13 +296,13 @@ impl Waiting {
     /// Whether nothing gets on until somebody changes something.
     pub fn needs_a_person(&self) -> bool {
         [
-            "Refused",
+            "VolumesConflict",
             "WrongCluster",
             "Paused",
             "ChangeRefused",
-            "BackupFailed",
+            "UpgradeBackupFailed",
             "RolloutHalted",
-            "WrongVersion",
+            "ImageVersionMismatch",
             "VolumeExpansionUnsupported",
             "VolumeMismatch",
         ]
@@ -344,23 +344,23 @@ pub fn plan(observed: &Observed) -> Plan {
         return Plan::waiting("Paused", format!("paused: {source}"));
     }
     let planned = match stage_of(observed) {
-        Stage::Refused(message) => Plan::waiting("Refused", message),
+        Stage::Refused(message) => Plan::waiting("VolumesConflict", message),
         Stage::ToWait(message) => Plan::waiting("WaitingForCleanup", message),
         Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::RecordBootstrap(bootstrap)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
         Stage::Bootstrapped(cluster_id) => keep(observed, cluster_id),
     };
-    without_vain_pods(planned)
+    without_futile_pods(planned)
 }
 
 /// Who is made anew or leaves gets no pod before. Kubernetes may refuse the pod, and what fails for a member keeps the rest
 /// from being done for it.
-fn without_vain_pods(plan: Plan) -> Plan {
-    let goes = |step: &Step| matches!(step, Step::ReplacePeer { .. } | Step::RemoveMember { .. });
+fn without_futile_pods(plan: Plan) -> Plan {
+    let goes = |step: &Step| matches!(step, Step::RecreatePeer { .. } | Step::RemoveMember { .. });
     let going: Vec<u32> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
-    let is_vain = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
-    Plan { steps: plan.steps.into_iter().filter(|step| !is_vain(step)).collect(), ..plan }
+    let is_futile = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
+    Plan { steps: plan.steps.into_iter().filter(|step| !is_futile(step)).collect(), ..plan }
 }
 
 /// The initial members are started all at once. It is bootstrapped when a quorum of them answers.
@@ -377,7 +377,7 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
         return plan;
     }
     let mut steps = start_initial_members(observed, bootstrap);
-    steps.extend(remake_what_does_not_run(observed));
+    steps.extend(recreate_what_does_not_run(observed));
     steps.extend(restart_unresponsive_initial_member(observed));
     Plan { steps, waiting: Some(Waiting::new("Bootstrapping", bootstrap_progress(observed, bootstrap))) }
 }
@@ -406,7 +406,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
             return plan;
         }
         let mut steps = restart_known_members(observed, cluster_id);
-        steps.extend(remake_what_does_not_run(observed));
+        steps.extend(recreate_what_does_not_run(observed));
         steps.extend(restart_unresponsive_pod(observed));
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };
@@ -418,7 +418,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     steps.extend(disarm_orphans(observed, membership));
     // Members that are not healthy come before anything is made larger or smaller, and both before members that are well change.
     let next = recover_members(observed, membership, || {
-        remake_broken(observed, membership)
+        recreate_broken(observed, membership)
             .or_else(|| next_membership_change(observed, membership))
             .or_else(|| next_change(observed, membership))
             .or_else(|| next_migration(observed, membership))

@@ -26,7 +26,7 @@ pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
 /// Whether clients should not be sent to a member that came back yet, because the leader is about to hand over. What a
 /// follower passes on to the leader in that moment is lost without a word, and its client waits for seconds; who talks to
 /// the leader itself is told at once. So until then all clients talk to the leader.
-pub fn awaits_the_handover(observed: &Observed, ordinal: u32) -> bool {
+pub fn awaits_handover(observed: &Observed, ordinal: u32) -> bool {
     let Some(membership) = &observed.membership else { return false };
     let leader = observed.leader().and_then(|id| membership.member(id)).and_then(|leader| leader.ordinal);
     let Some(leader) = leader.filter(|leader| *leader != ordinal && restarts(observed, *leader)) else { return false };
@@ -40,7 +40,7 @@ pub fn awaits_the_handover(observed: &Observed, ordinal: u32) -> bool {
 
 /// What a new member is made from: as long as what the spec asks for may not reach anybody, it is made like the others.
 pub fn model_of_new(observed: &Observed) -> Model {
-    if goes_by_the_spec(observed) {
+    if follows_the_spec(observed) {
         return Model::Spec;
     }
     let others = observed.peers.iter().filter(|(_, peer)| !peer.deleting);
@@ -51,14 +51,14 @@ pub fn model_of_new(observed: &Observed) -> Model {
 }
 
 /// Whether a new member would be made from something else than this one was, or could not join as it is.
-pub fn is_to_be_remade(observed: &Observed, ordinal: u32) -> bool {
+pub fn is_to_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
-    (needs_a_new_pod(observed, ordinal) && goes_by_the_spec(observed)) || is_late()
+    (needs_a_new_pod(observed, ordinal) && follows_the_spec(observed)) || is_late()
 }
 
 /// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
 /// may have agreed on another version.
-fn goes_by_the_spec(observed: &Observed) -> bool {
+fn follows_the_spec(observed: &Observed) -> bool {
     observed.versions.is_accepted() && decide_version(observed) == VersionDecision::Possible
 }
 
@@ -96,19 +96,19 @@ fn back_up_first(observed: &Observed) -> Plan {
             Plan::waiting("BackingUp", format!("waiting for EtcdBackup {name} before the upgrade"))
         }
         BackupFirst::Failed { name, message } => Plan::waiting(
-            "BackupFailed",
+            "UpgradeBackupFailed",
             format!(
                 "upgrade held: EtcdBackup {name} failed: {message}. Delete the EtcdBackup to retry, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::InvalidSchedule { name, why } => Plan::waiting(
-            "BackupFailed",
+            "UpgradeBackupFailed",
             format!(
                 "upgrade held: EtcdBackupSchedule {name} is invalid: {why}. Correct it, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::Nowhere => Plan::waiting(
-            "BackupFailed",
+            "UpgradeBackupFailed",
             "upgrade held: spec.upgrade.backupFirst is true, but no EtcdBackupSchedule backs up this cluster. Create one, or set spec.upgrade.backupFirst to false to upgrade without a backup",
         ),
     }
@@ -148,14 +148,14 @@ fn newcomer<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a M
 
 /// A member that was never well since it was made, and was made from what is not asked for any more, is made anew before
 /// anything else: this costs nothing, and it may be what is wrong with it.
-pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
+pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
     let is_fit = |member: &Member| observed.is_healthy(member) && !is_stopping(observed, member);
     let broken = membership.voters().filter(|voter| !observed.is_healthy(voter));
     let staying = broken.filter_map(|voter| voter.ordinal).filter(|ordinal| *ordinal < observed.replicas);
     let broken = staying.into_iter().find(|ordinal| {
         let others = membership.voters().filter(|voter| voter.ordinal != Some(*ordinal) && is_fit(voter)).count();
         let keeps_its_data = observed.durable || has_no_data(observed, *ordinal);
-        is_misconceived(observed, *ordinal) && keeps_its_data && others >= quorum(membership.voters().count())
+        may_be_recreated(observed, *ordinal) && keeps_its_data && others >= quorum(membership.voters().count())
     });
     let Some(ordinal) = broken else { return Plan::default() };
     // What is only waited for does not keep anything else from being done.
@@ -163,12 +163,12 @@ pub fn remake_broken(observed: &Observed, membership: &Membership) -> Plan {
 }
 
 /// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
-pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
+pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
     // Without a pod, it is the pod that may be refused.
     if observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_none()) {
         return Vec::new();
     }
-    if is_to_be_remade(observed, ordinal) {
+    if is_to_be_recreated(observed, ordinal) {
         return vec![Step::RemoveMember { ordinal, member_id, why: reason_for(observed, ordinal) }];
     }
     if needs_a_new_pod(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
@@ -176,9 +176,9 @@ pub fn remake_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<
 
 /// Without a quorum, or before there is one, what does not run and was made from what is not asked for any more is made
 /// anew: it may be what the others wait for.
-pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
+pub fn recreate_what_does_not_run(observed: &Observed) -> Vec<Step> {
     let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
-    let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && is_misconceived(observed, *it));
+    let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && may_be_recreated(observed, *it));
     // What is kept in a pod goes with it, unless there is nothing: it never got as far as a node, or there is no cluster yet.
     let has_nothing = |ordinal: u32| {
         observed.cluster_id.is_none() || observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_none())
@@ -197,7 +197,7 @@ pub fn remake_what_does_not_run(observed: &Observed) -> Vec<Step> {
 /// Whether a member that is not well was made from what never worked and is not asked for any more. One that did work
 /// comes back as it was: what is asked for now may not work either. Unless it has no place, and nobody has failed yet with
 /// what is asked for.
-fn is_misconceived(observed: &Observed, ordinal: u32) -> bool {
+fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
@@ -309,7 +309,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
 }
 
 fn replace(observed: &Observed, ordinal: u32) -> Step {
-    Step::ReplacePeer { ordinal, why: reason_for(observed, ordinal) }
+    Step::RecreatePeer { ordinal, why: reason_for(observed, ordinal) }
 }
 
 fn reason_for(observed: &Observed, ordinal: u32) -> String {
@@ -340,7 +340,7 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
                 peer.version,
                 answer.version
             );
-            return Plan::waiting("WrongVersion", message);
+            return Plan::waiting("ImageVersionMismatch", message);
         }
     }
     Plan::default()
@@ -364,7 +364,7 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
 /// Whether a cluster is about to restart members, or in the middle of it, and so needs a turn.
 pub fn needs_rollout_slot(observed: &Observed) -> bool {
     let Plan { steps, waiting } = plan(observed);
-    let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::ReplacePeer { .. });
+    let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::RecreatePeer { .. });
     let is_rolling = |waiting: Waiting| ["Draining", "RollingOut", "RolloutHalted"].contains(&waiting.reason);
     !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }

@@ -5,7 +5,7 @@ use crate::members::clear_away;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
 use crate::quorum::may_remove;
-use crate::rollout::{is_to_be_remade, model_of_new, remake_learner};
+use crate::rollout::{is_to_be_recreated, model_of_new, recreate_learner};
 
 pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(learner) = membership.learner() {
@@ -55,7 +55,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         if observed.versions.downgrade.is_some() {
             return step(Step::CancelDowngrade);
         }
-        let steps = remake_learner(observed, ordinal, learner.id);
+        let steps = recreate_learner(observed, ordinal, learner.id);
         if !steps.is_empty() {
             return Plan::steps(steps);
         }
@@ -87,7 +87,7 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
             waiting("OldPeerTerminating", format!("waiting for the old EtcdPeer {name} to be deleted"))
         }
         // It was made from what is not asked for any more.
-        Some(_) if is_to_be_remade(observed, ordinal) => step(Step::DeletePeer { ordinal }),
+        Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::DeletePeer { ordinal }),
         Some(_) => step(Step::AddLearner { ordinal }),
         None => Plan::steps(vec![
             Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) },

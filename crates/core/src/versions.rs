@@ -264,7 +264,7 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
     let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
         Some(ill) => VersionDecision::Wait(Waiting::new(
-            "NotAllHealthy",
+            "WaitingForHealthyMembers",
             format!(
                 "waiting for {} to become healthy before the cluster is {done} to {}",
                 observed.name_of(ill),

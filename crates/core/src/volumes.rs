@@ -36,7 +36,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =
             format!("waiting for {} to become healthy before {name} gets a new volume", observed.name_of(ill));
-        return Plan::waiting("NotAllHealthy", message);
+        return Plan::waiting("WaitingForHealthyMembers", message);
     }
     remove_voter(observed, membership, ordinal, voter, &format!("new volume: {why}"))
 }

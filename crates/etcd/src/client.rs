@@ -14,14 +14,14 @@ use tonic::{Request, Response, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::error::{Cause, Error, cause_of};
-use crate::messages::{
+use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status, unsigned};
+use crate::snapshot::{self, SnapshotStream};
+use crate::version;
+use crate::wire::{
     AlarmRequest, DefragmentRequest, Done, DowngradeRequest, HashKvRequest, HashKvResponse, MemberAddRequest,
     MemberAddResponse, MemberIdRequest, MemberListRequest, MemberListResponse, RangeRequest, RangeResponse,
     SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
-use crate::model::{Alarm, AlarmKind, KvHash, Membership, Status, unsigned};
-use crate::snapshot::{self, SnapshotStream};
-use crate::version;
 
 // The methods that are called in more than one place.
 const RANGE: &str = "/etcdserverpb.KV/Range";

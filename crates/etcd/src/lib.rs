@@ -8,11 +8,11 @@ mod archive;
 mod client;
 mod error;
 pub mod identity;
-mod messages;
 mod model;
 mod snapshot;
 mod version;
 mod wal;
+mod wire;
 
 pub use archive::archive;
 pub use client::MemberClient;

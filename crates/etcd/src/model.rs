@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::messages;
+use crate::wire;
 
 /// What a member says of itself. It answers without asking the others, so it may be behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct KvHash {
 
 impl Status {
     /// `None` if the answer does not say who gave it.
-    pub(crate) fn from_answer(answer: messages::StatusResponse) -> Option<Self> {
+    pub(crate) fn from_answer(answer: wire::StatusResponse) -> Option<Self> {
         let downgrade_target = answer.downgrade_target().map(str::to_owned);
         let alarms = answer.errors.iter().filter_map(|e| Alarm::from_text(e)).collect();
         let header = answer.header?;
@@ -120,7 +120,7 @@ impl Status {
 
 impl Membership {
     /// `None` if the answer does not say which cluster it speaks of.
-    pub(crate) fn from_answer(answer: messages::MemberListResponse) -> Option<Self> {
+    pub(crate) fn from_answer(answer: wire::MemberListResponse) -> Option<Self> {
         let mut members: Vec<Member> = answer.members.into_iter().map(Member::from).collect();
         // etcd promises no order.
         members.sort_unstable_by_key(|m| m.id);
@@ -128,8 +128,8 @@ impl Membership {
     }
 }
 
-impl From<messages::Member> for Member {
-    fn from(m: messages::Member) -> Self {
+impl From<wire::Member> for Member {
+    fn from(m: wire::Member) -> Self {
         Self { id: m.id, name: m.name, peer_urls: m.peer_urls, client_urls: m.client_urls, is_learner: m.is_learner }
     }
 }
@@ -163,8 +163,8 @@ impl fmt::Display for AlarmKind {
     }
 }
 
-impl From<messages::HashKvResponse> for KvHash {
-    fn from(answer: messages::HashKvResponse) -> Self {
+impl From<wire::HashKvResponse> for KvHash {
+    fn from(answer: wire::HashKvResponse) -> Self {
         Self {
             hash: answer.hash,
             compact_revision: unsigned(answer.compact_revision),

@@ -6,7 +6,7 @@ use prost::bytes::Bytes;
 use tonic::Streaming;
 
 use crate::error::{Cause, Error, cause_of};
-use crate::messages::SnapshotResponse;
+use crate::wire::SnapshotResponse;
 
 /// Bytes that may be on their way to us and not be read yet. With HTTP/2's own 64 KiB a member would wait for us after
 /// every second piece; without a limit a slow reader would have to keep the whole database in memory.

@@ -8,7 +8,7 @@ use anyhow::bail;
 const USAGE: &str = "usage: gate install DIRECTORY, or gate run|fetch|restore -- PROGRAM [ARGUMENT]...";
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Subcommand {
     /// Look, and put a copy of this program into the directory.
     Install { directory: PathBuf },
     /// Look, and become that program.
@@ -26,18 +26,18 @@ pub struct Program {
 }
 
 /// Takes the arguments without the name of this program.
-pub fn parse(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Order> {
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Subcommand> {
     let arguments: Vec<OsString> = arguments.collect();
     match arguments.as_slice() {
-        [order, directory] if order == "install" && !directory.is_empty() => {
-            Ok(Order::Install { directory: directory.into() })
+        [task, directory] if task == "install" && !directory.is_empty() => {
+            Ok(Subcommand::Install { directory: directory.into() })
         }
-        [order, dashes, path, rest @ ..] if dashes == "--" && !path.is_empty() => {
+        [task, dashes, path, rest @ ..] if dashes == "--" && !path.is_empty() => {
             let program = Program { path: path.clone(), arguments: rest.to_vec() };
-            match order.to_str() {
-                Some("run") => Ok(Order::Run(program)),
-                Some("fetch") => Ok(Order::Fetch(program)),
-                Some("restore") => Ok(Order::Restore(program)),
+            match task.to_str() {
+                Some("run") => Ok(Subcommand::Run(program)),
+                Some("fetch") => Ok(Subcommand::Fetch(program)),
+                Some("restore") => Ok(Subcommand::Restore(program)),
                 _ => bail!(USAGE),
             }
         }
@@ -51,20 +51,20 @@ mod tests {
 
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Option<Order> {
+    fn parsed(arguments: &[&str]) -> Option<Subcommand> {
         parse(arguments.iter().map(OsString::from)).ok()
     }
 
     #[test]
     fn gate_arguments_of_every_command_are_parsed() {
-        assert_eq!(parsed(&["install", "/bin"]), Some(Order::Install { directory: "/bin".into() }));
+        assert_eq!(parsed(&["install", "/bin"]), Some(Subcommand::Install { directory: "/bin".into() }));
         let etcd = |arguments: &[&str]| {
             let arguments = arguments.iter().map(OsString::from).collect();
             Program { path: "etcd".into(), arguments }
         };
-        let run = |arguments: &[&str]| Some(Order::Run(etcd(arguments)));
-        assert_eq!(parsed(&["fetch", "--", "etcd", "a"]), Some(Order::Fetch(etcd(&["a"]))));
-        assert_eq!(parsed(&["restore", "--", "etcd"]), Some(Order::Restore(etcd(&[]))));
+        let run = |arguments: &[&str]| Some(Subcommand::Run(etcd(arguments)));
+        assert_eq!(parsed(&["fetch", "--", "etcd", "a"]), Some(Subcommand::Fetch(etcd(&["a"]))));
+        assert_eq!(parsed(&["restore", "--", "etcd"]), Some(Subcommand::Restore(etcd(&[]))));
         assert_eq!(parsed(&["run", "--", "etcd"]), run(&[]));
         assert_eq!(
             parsed(&["run", "--", "etcd", "--name=a", "--", "", "install"]),
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn arguments_need_not_be_text() {
         let raw = OsString::from_vec(vec![b'-', 0xff]);
-        let order = parse(["run".into(), "--".into(), "etcd".into(), raw.clone()].into_iter()).unwrap();
-        assert_eq!(order, Order::Run(Program { path: "etcd".into(), arguments: vec![raw] }));
+        let task = parse(["run".into(), "--".into(), "etcd".into(), raw.clone()].into_iter()).unwrap();
+        assert_eq!(task, Subcommand::Run(Program { path: "etcd".into(), arguments: vec![raw] }));
     }
 
     #[test]

@@ -20,13 +20,13 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-use crate::arguments::{Order, Program};
+use crate::arguments::{Program, Subcommand};
 use crate::check::Settings;
 use crate::termination_message::write_termination_message;
 
 fn main() -> ExitCode {
-    let order = arguments::parse(std::env::args_os().skip(1));
-    match order.and_then(obey) {
+    let subcommand = arguments::parse(std::env::args_os().skip(1));
+    match subcommand.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let message = format!("{error:#}");
@@ -37,10 +37,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn obey(order: Order) -> anyhow::Result<()> {
+fn run(subcommand: Subcommand) -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
-    match order {
-        Order::Install { directory } => {
+    match subcommand {
+        Subcommand::Install { directory } => {
             let found = check::check(&settings)?;
             println!("{found}");
             install::install(&directory)?;
@@ -48,16 +48,16 @@ fn obey(order: Order) -> anyhow::Result<()> {
             Ok(())
         }
         // No termination message is left: it would be taken for that of etcd when it ends.
-        Order::Run(program) => {
+        Subcommand::Run(program) => {
             println!("{}", check::check_before_start(&settings)?);
             become_program(program)
         }
-        Order::Fetch(program) if restore::is_to_do(&settings)? => {
+        Subcommand::Fetch(program) if restore::is_to_do(&settings)? => {
             restore::make_room(&settings)?;
             become_program(program)
         }
-        Order::Restore(program) if restore::is_to_do(&settings)? => restore::restore(&settings, &program),
-        Order::Fetch(_) | Order::Restore(_) => {
+        Subcommand::Restore(program) if restore::is_to_do(&settings)? => restore::restore(&settings, &program),
+        Subcommand::Fetch(_) | Subcommand::Restore(_) => {
             println!("there is nothing to restore");
             Ok(())
         }

@@ -100,8 +100,8 @@ fn etcd_is_the_very_process_that_was_started() {
 #[test]
 fn an_emptied_member_never_starts() {
     let pod = Pod::new("Kept");
-    for order in [Pod::install, Pod::run] {
-        let output = order(&pod);
+    for task in [Pod::install, Pod::run] {
+        let output = task(&pod);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
     }
@@ -166,8 +166,8 @@ fn who_was_not_told_enough_says_so() {
     let mut garbled = Pod::new("Kept").with_log();
     garbled.cluster_id = "what".into();
     for pod in [unknown, garbled, Pod::new("").with_log(), Pod::new("Maybe").with_log()] {
-        for order in [Pod::install, Pod::run] {
-            let output = order(&pod);
+        for task in [Pod::install, Pod::run] {
+            let output = task(&pod);
             assert_eq!(output.status.code(), Some(1), "{output:?}");
             let words = pod.termination_message().unwrap();
             assert!(words.starts_with("misconfigured: "), "{words}");
@@ -240,8 +240,8 @@ impl Restoring {
         Self(pod)
     }
 
-    fn gate(&self, order: &str, script: &str) -> Output {
-        let mut command = self.0.command(GATE, &[order, "--", "/bin/sh", "-ec", script]);
+    fn gate(&self, task: &str, script: &str) -> Output {
+        let mut command = self.0.command(GATE, &[task, "--", "/bin/sh", "-ec", script]);
         command.env("GATE_RESTORE_DIR", self.0.path("restore")).current_dir(self.0.dir.path()).output().unwrap()
     }
 

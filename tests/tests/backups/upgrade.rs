@@ -35,7 +35,7 @@ fn an_upgrade_waits_for_its_backup_and_does_not_begin_without_it() {
 
     etcd.set_version("3.7.3");
     eventually("the status says why the upgrade does not begin", Duration::from_secs(60), || {
-        etcd.says("Progressing", "False", "BackupFailed", &["no-such-bucket", "spec.upgrade.backupFirst"])
+        etcd.says("Progressing", "False", "UpgradeBackupFailed", &["no-such-bucket", "spec.upgrade.backupFirst"])
     });
     println!("{}", etcd.condition("Progressing")["message"]);
     stays("nothing moves", Duration::from_secs(6), || {
@@ -75,7 +75,7 @@ fn an_upgrade_does_not_go_ahead_on_the_backup_of_an_earlier_cluster_of_its_name(
     etcd.wait_until_whole(1);
     etcd.set_version("3.7.3");
     eventually("the status says why the upgrade does not begin", Duration::from_secs(60), || {
-        etcd.says("Progressing", "False", "BackupFailed", &["Mars", "spec.upgrade.backupFirst"])
+        etcd.says("Progressing", "False", "UpgradeBackupFailed", &["Mars", "spec.upgrade.backupFirst"])
     });
     assert_eq!(backups_of(&namespace, "s"), Vec::<String>::new());
     schedule["spec"]["timeZone"] = json!("UTC");

@@ -29,7 +29,7 @@ fn an_upgrade_waits_for_a_member_whose_node_was_lost_and_goes_on_when_it_is_back
     let (writer, pods) = (Writer::start(&namespace, "c"), Pods::watch(&etcd, 3));
 
     etcd.set_version("3.6.16");
-    etcd.wait_until_told("MemberRestarting", "c-2");
+    etcd.wait_until_told("RecreatingMember", "c-2");
     let outage = Outage::power_off(node);
     wait_for_node(node, false);
     let is_waiting = || {
@@ -54,7 +54,7 @@ fn an_upgrade_waits_for_a_member_whose_node_was_lost_and_goes_on_when_it_is_back
 
 /// The steps of a roll, as events tell of them after so many others: what was done, and to whom.
 fn steps(events: &Watch, others: usize) -> BTreeSet<(String, String)> {
-    let reasons = ["VersionAccepted", "MemberDrained", "MemberRestarting", "PeerCreated", "PodCreated", "LeaderMoved"];
+    let reasons = ["VersionAccepted", "DrainingMember", "RecreatingMember", "PeerCreated", "PodCreated", "LeaderMoved"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let seen = events.seen();
     let told = seen

@@ -48,8 +48,8 @@ fn from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
     }
     assert!(!told("DowngradeCancelled").is_empty(), "the way back to 3.5 was not taken");
     for step in ["spec.version 3.5.35 → 3.6.16", "spec.version 3.6.16 → 3.7.3", "spec.version 3.7.3 → 3.6.16"] {
-        let count = told("MemberRestarting").iter().filter(|message| message.contains(step)).count();
-        assert_eq!(count, 3, "each member is told of with {step}: {:?}", told("MemberRestarting"));
+        let count = told("RecreatingMember").iter().filter(|message| message.contains(step)).count();
+        assert_eq!(count, 3, "each member is told of with {step}: {:?}", told("RecreatingMember"));
     }
     let conditions =
         clusters.seen().iter().map(|seen| seen["object"]["status"]["conditions"].to_string()).collect::<Vec<_>>();
@@ -78,11 +78,11 @@ fn a_patch_rolls_through_one_member_at_a_time_and_reaches_the_leader_last_under_
     assert!(same.is_empty(), "these EtcdPeers were not made anew: {same:?}");
 
     assert_eq!(etcd.events("VersionAccepted").len(), 1, "{:?}", etcd.events("VersionAccepted"));
-    for reason in ["MemberDrained", "MemberRestarting"] {
+    for reason in ["DrainingMember", "RecreatingMember"] {
         let told: Vec<String> = etcd.events(reason).into_iter().map(|(about, _)| about).collect();
         assert!(etcd.names(3).iter().all(|name| told.contains(name)), "{reason} is not told of all: {told:?}");
     }
-    assert_eq!(etcd.events("Draining"), [], "MemberDrained says it already");
+    assert_eq!(etcd.events("Draining"), [], "DrainingMember says it already");
     let moved: Vec<String> = etcd.events("LeaderMoved").into_iter().map(|(about, _)| about).collect();
     assert_eq!(moved, ["c-2"], "the leader handed over before it was restarted");
 }

@@ -30,7 +30,7 @@ fn small_manifest(name: &str, replicas: u32) -> Value {
 /// For `eventually`: Kubernetes was asked for a member's pod and said no, and the user is told so.
 fn is_refused(etcd: &Etcd, member: &str) -> Result<(), String> {
     is(etcd.names_of("pods").iter().any(|it| it == member), false)?;
-    let told = etcd.events("Failed");
+    let told = etcd.events("ReconcileFailed");
     let is_told = told.iter().any(|(_, message)| message.contains("no-such-class") && message.contains(member));
     if is_told { Ok(()) } else { Err(format!("{told:?}")) }
 }

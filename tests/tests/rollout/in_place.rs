@@ -49,7 +49,7 @@ fn labels_annotations_and_memory_change_while_the_members_run() {
     assert_eq!(etcd.uids_of("pods"), pods, "{SAFETY}they are the same pods");
     assert_eq!(etcd.uids_of("etcdpeers"), peers, "{SAFETY}they have the same EtcdPeers");
     assert_eq!(runs(), before, "{SAFETY}and etcd was never restarted");
-    assert_eq!(etcd.events("MemberRestarting"), []);
+    assert_eq!(etcd.events("RecreatingMember"), []);
     for reason in ["PodRelabelled", "PodResized"] {
         let told: Vec<String> = etcd.events(reason).into_iter().map(|(about, _)| about).collect();
         assert!(etcd.names(3).iter().all(|name| told.contains(name)), "{reason} is not told of all: {told:?}");

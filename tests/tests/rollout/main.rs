@@ -4,10 +4,10 @@
 
 mod between_versions;
 mod corrected;
+mod edited_again;
 mod ephemeral;
 mod halted;
 mod in_place;
-mod mind;
 mod refused;
 mod restart;
 mod together;

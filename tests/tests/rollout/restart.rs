@@ -32,7 +32,7 @@ fn another_number_of_cpus_restarts_the_members_with_as_many_threads() {
     assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
     assert_eq!(pods.made().len(), 3, "each was restarted once: {:?}", pods.made());
     assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
-    let told = etcd.events("MemberRestarting");
+    let told = etcd.events("RecreatingMember");
     assert!(told.iter().all(|(_, message)| message.contains("spec.podTemplate.resources")), "{told:?}");
 }
 

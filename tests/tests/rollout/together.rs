@@ -27,7 +27,7 @@ fn a_version_and_resources_together_restart_each_member_once() {
     made.sort();
     assert_eq!(made, etcd.names(3), "each was restarted once");
     assert!(pods.most_away().len() <= 1, "{SAFETY}these were away at the same time: {:?}", pods.most_away());
-    let told = etcd.events("MemberRestarting");
+    let told = etcd.events("RecreatingMember");
     let complete = |message: &str| {
         message.contains("spec.version 3.6.12 → 3.6.16") && message.contains("spec.podTemplate.resources")
     };

@@ -54,16 +54,16 @@ async fn what_was_backed_up_is_restored(version: &str) {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member(version, dir.path()).await;
     let object = dir.path().join("bucket/team/nightly.db");
-    let mut order = backup(&[&etcd.client_url], &object);
-    order.hash_keys = true;
-    let done = take(&order).done();
+    let mut task = backup(&[&etcd.client_url], &object);
+    task.hash_keys = true;
+    let done = take(&task).done();
     let status = etcd.client().status().await.unwrap();
     let manifest = done.manifest.clone().unwrap();
     assert_eq!((manifest.revision, manifest.keys), (15, 10));
     assert_eq!((&manifest.etcd_version, &manifest.member), (&version.to_owned(), &etcd.client_url));
     assert_eq!(manifest.cluster_id, format!("{:x}", status.cluster_id));
     assert!(manifest.with_quorum);
-    assert_eq!(manifest.origin, order.origin);
+    assert_eq!(manifest.origin, task.origin);
     assert_eq!(manifest.kv_hash.unwrap().compact_revision, 5);
     assert_eq!((manifest.snapshot_size, &manifest.snapshot_sha256), (manifest.object_size, &manifest.object_sha256));
     assert_eq!(fs::metadata(&object).unwrap().len(), manifest.object_size);
@@ -131,10 +131,10 @@ async fn a_backup_may_be_compressed_and_encrypted() {
     let plain_manifest = take(&backup(&[&etcd.client_url], &plain)).done().manifest.unwrap();
     for (compress, encrypt) in [(true, false), (false, true), (true, true)] {
         let object = dir.path().join(format!("bucket/{compress}-{encrypt}.db"));
-        let mut order = backup(&[&etcd.client_url], &object);
-        order.compress = compress;
-        order.recipients = if encrypt { vec![RECIPIENT.into()] } else { Vec::new() };
-        let manifest = take(&order).done().manifest.unwrap();
+        let mut task = backup(&[&etcd.client_url], &object);
+        task.compress = compress;
+        task.recipients = if encrypt { vec![RECIPIENT.into()] } else { Vec::new() };
+        let manifest = take(&task).done().manifest.unwrap();
         assert_eq!(manifest.compression.as_deref(), compress.then_some("zstd"));
         assert_eq!(manifest.encryption.as_deref(), encrypt.then_some("age"));
         assert_eq!(compress, manifest.object_size < manifest.snapshot_size);
@@ -157,19 +157,19 @@ async fn an_attempt_after_one_that_succeeded_reports_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("bucket/nightly.db");
-    let order = backup(&[&etcd.client_url], &object);
-    let first = take(&order).done();
+    let task = backup(&[&etcd.client_url], &object);
+    let first = take(&task).done();
     // Nobody can be asked any more, and nobody needs to.
     etcd.stop();
-    assert_eq!(take(&order).done(), first);
+    assert_eq!(take(&task).done(), first);
 
-    let mut namesake = order.clone();
+    let mut namesake = task.clone();
     namesake.origin.uid = "2".into();
-    let mut somebody_else = order;
+    let mut somebody_else = task;
     somebody_else.origin.backup = "team/other".into();
     let before = fs::read(&object).unwrap();
-    for order in [namesake, somebody_else] {
-        let failure = take(&order).failed(2);
+    for task in [namesake, somebody_else] {
+        let failure = take(&task).failed(2);
         assert_eq!(failure.reason, Reason::ObjectExists);
         assert!(failure.message.contains("nightly.db"), "{}", failure.message);
     }
@@ -185,9 +185,9 @@ async fn a_backup_of_a_member_that_writes_and_compacts_all_the_time_can_be_verif
     let objects = [1, 2, 3, 4, 5].map(|n| dir.path().join(format!("bucket/{n}.db")));
     let writer = Writer::start(&etcd.client_url, 15);
     for object in &objects {
-        let mut order = backup(&[&etcd.client_url], object);
-        order.hash_keys = true;
-        let revision = take(&order).done().manifest.unwrap().revision;
+        let mut task = backup(&[&etcd.client_url], object);
+        task.hash_keys = true;
+        let revision = take(&task).done().manifest.unwrap().revision;
         writer.wait_for(revision + 50);
     }
     writer.stop();
@@ -205,9 +205,9 @@ async fn everything_is_asked_over_one_connection() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let proxy = Proxy::start(&etcd.client_url, usize::MAX, Fault::Cut);
-    let mut order = backup(&[&proxy.url], &dir.path().join("bucket/x.db"));
-    order.hash_keys = true;
-    assert!(take(&order).done().manifest.unwrap().kv_hash.is_some());
+    let mut task = backup(&[&proxy.url], &dir.path().join("bucket/x.db"));
+    task.hash_keys = true;
+    assert!(take(&task).done().manifest.unwrap().kv_hash.is_some());
     assert_eq!(proxy.connections(), 1);
 }
 
@@ -224,8 +224,8 @@ async fn a_cluster_without_quorum_is_backed_up_too() {
     let mut ask_b = b.client();
     eventually("the write", async || (ask_b.status().await.unwrap().revision == 2).then_some(())).await;
     let with_quorum = dir.path().join("bucket/with.db");
-    let order = backup(&[&a.client_url, &b.client_url], &with_quorum);
-    let manifest = take(&order).done().manifest.unwrap();
+    let task = backup(&[&a.client_url, &b.client_url], &with_quorum);
+    let manifest = take(&task).done().manifest.unwrap();
     let status = ask_b.status().await.unwrap();
     let follower = if status.leader == status.member_id { &a.client_url } else { &b.client_url };
     assert_eq!((manifest.with_quorum, &manifest.member), (true, follower), "the leader has enough to do");
@@ -243,11 +243,11 @@ async fn older_backups_of_the_schedule_go_when_the_new_one_is_there() {
     let bucket = dir.path().join("bucket");
     let retention = Retention { keep_last: 1, time_zone: "UTC".into(), ..Retention::default() };
     for n in 1..=3 {
-        let mut order = backup(&[&etcd.client_url], &bucket.join(format!("{n}.db")));
-        order.origin.backup = format!("team/nightly-{n}");
-        order.origin.schedule = Some("team/nightly".into());
-        order.retention = Some(retention.clone());
-        let pruned = take(&order).done().pruned.unwrap();
+        let mut task = backup(&[&etcd.client_url], &bucket.join(format!("{n}.db")));
+        task.origin.backup = format!("team/nightly-{n}");
+        task.origin.schedule = Some("team/nightly".into());
+        task.retention = Some(retention.clone());
+        let pruned = take(&task).done().pruned.unwrap();
         assert_eq!((pruned.kept, pruned.deleted, pruned.problem), (1, u32::from(n > 1), None));
     }
     assert_eq!(names_in(&bucket), ["3.db", "3.db.manifest.json"]);

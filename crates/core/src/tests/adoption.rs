@@ -93,7 +93,7 @@ fn volumes_of_two_clusters_are_refused() {
     let mut observed = recreated(3);
     observed.claims.get_mut(&2).unwrap().identity = Some(Identity { member_id: 7, cluster_id: 0xc2 });
     let plan = plan(&observed);
-    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "Refused"));
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "VolumesConflict"));
     assert!(plan.waiting.unwrap().message.contains("(c1, c2)"));
 }
 

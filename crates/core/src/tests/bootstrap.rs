@@ -194,7 +194,7 @@ fn nothing_is_bootstrapped_over_claims_that_nobody_knows() {
     observed.claims.insert(1, Default::default());
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
-    assert_eq!(awaited(&plan), "Refused");
+    assert_eq!(awaited(&plan), "VolumesConflict");
     let name = observed.names.member_name(1);
     assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
 }
@@ -216,7 +216,7 @@ fn no_backup_is_restored_where_volumes_are_already() {
         observed.claims.insert(1, claim);
         let plan = plan(&observed);
         assert_eq!(plan.steps, [], "nothing is touched");
-        assert_eq!(awaited(&plan), "Refused");
+        assert_eq!(awaited(&plan), "VolumesConflict");
         let message = plan.waiting.unwrap().message;
         assert!(message.contains("(c-1)") && message.contains("spec.bootstrap.restore"), "{message}");
     }

@@ -47,7 +47,7 @@ fn creates_pod(observed: &Observed, wanted: u32) -> bool {
 
 fn replaced(observed: &Observed) -> Vec<u32> {
     let steps = steps_of(observed);
-    steps.iter().filter(|it| matches!(it, Step::ReplacePeer { .. })).filter_map(Step::ordinal).collect()
+    steps.iter().filter(|it| matches!(it, Step::RecreatePeer { .. })).filter_map(Step::ordinal).collect()
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn running_member_is_resized_in_place_and_not_made_anew() {
 fn what_says_that_it_is_another_version_halts_the_rest() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
     observed.answers.get_mut(&2).unwrap().as_mut().unwrap().version = "3.6.12".into();
-    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("WrongVersion", Vec::new()));
+    assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("ImageVersionMismatch", Vec::new()));
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn what_can_never_go_on_by_itself_is_no_progress() {
         refused.claims.insert(ordinal, Claim { identity, ..Claim::default() });
     }
     let wrong = Observed { cluster_id: Some(0xbad), ..cluster_of(3) };
-    for (observed, reason) in [(refused, "Refused"), (wrong, "WrongCluster")] {
+    for (observed, reason) in [(refused, "VolumesConflict"), (wrong, "WrongCluster")] {
         let status = report(&observed);
         assert_eq!((said(&status, "Progressing").0, said(&status, "Progressing").1), ("False", reason));
     }

@@ -97,7 +97,7 @@ fn flags_that_the_new_version_does_not_know_are_named() {
 fn upgrade_waits_until_all_members_are_healthy() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.fall_silent(1);
-    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("NotAllHealthy", Vec::new()));
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitingForHealthyMembers", Vec::new()));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn who_failed_with_one_patch_is_tried_with_another() {
     observed.run(2, "3.6.99");
     observed.versions.accepted = Some("3.6.99".into());
     observed.fall_silent(2);
-    assert_eq!(awaited(&plan(&observed)), "NotAllHealthy", "it was well as it is, and will be again");
+    assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
     observed.peers.get_mut(&2).unwrap().proven = false;
     assert!(accepts(&observed));
 }
@@ -233,7 +233,7 @@ fn a_backup_comes_first_if_one_is_asked_for() {
     for (no_way, words) in no_ways {
         let Plan { steps, waiting } = plan(&with(no_way));
         let waiting = waiting.unwrap();
-        assert_eq!((steps.len(), waiting.reason), (0, "BackupFailed"), "nothing moves without a backup");
+        assert_eq!((steps.len(), waiting.reason), (0, "UpgradeBackupFailed"), "nothing moves without a backup");
         assert!(waiting.needs_a_person() && waiting.message.contains(words), "{}", waiting.message);
     }
     assert!(accepts(&with(BackupFirst::Taken)));

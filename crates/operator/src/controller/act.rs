@@ -57,7 +57,7 @@ impl<'a> Actor<'a> {
     }
 
     pub async fn carry_out(&mut self, step: &Step) -> Result<(), Error> {
-        if step.needs_a_live_look() {
+        if step.needs_live_confirmation() {
             self.confirm(step).await?;
         }
         match step {
@@ -95,7 +95,7 @@ impl<'a> Actor<'a> {
                 self.annotate_pod(*ordinal, *expected, *serves_clients).await
             }
             Step::DrainPod { ordinal } => self.drain_pod(*ordinal).await,
-            Step::ReplacePeer { ordinal, why } => self.replace_peer(*ordinal, why).await,
+            Step::RecreatePeer { ordinal, why } => self.recreate_peer(*ordinal, why).await,
             Step::Relabel { ordinal } => self.relabel(*ordinal).await,
             Step::Resize { ordinal } => self.resize(*ordinal).await,
             Step::GrowClaim { ordinal } => self.grow_claim(*ordinal).await,
@@ -326,7 +326,7 @@ impl<'a> Actor<'a> {
             return Ok(());
         }
         // Something that the caches don't show is in the way, and only a person can clear it.
-        if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "Refused") {
+        if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "VolumesConflict") {
             return Err(Error::Impossible(refusal.message));
         }
         Err(Error::OutOfDate(format!("a live read does not confirm {step:?}")))

@@ -22,7 +22,7 @@ use super::member_objects::{MemberObjects, node_of_pod};
 use super::probe::{Endpoints, Probe, cluster_version, probe_members};
 use super::reconcile::Context;
 use super::volumes::{obstacles_to_growth, should_grow};
-use super::{corruption_check, node, outdated, pod_problem, upgrade_backup};
+use super::{corruption_check, node, pod_problem, spec_diff, upgrade_backup};
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_expected_data, read_identity,
 };
@@ -58,7 +58,7 @@ pub async fn observe(
     let probed = probe_members(&endpoints, &names).await;
     let status = cluster.status.clone().unwrap_or_default();
     let uid = cluster.uid();
-    let outdated = outdated::find(cluster, &objects, &context.settings.etcd_repository);
+    let outdated = spec_diff::find(cluster, &objects, &context.settings.etcd_repository);
     let cannot_grow = obstacles_to_growth(&context.client, cluster, &objects).await;
     let mut observed = Observed {
         uid: uid.clone().unwrap_or_default(),
@@ -78,19 +78,19 @@ pub async fn observe(
         }),
         // An ID that can't be read is nobody's: nothing is bootstrapped, and nothing that answers is taken for this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        versions: see_versions(cluster, &objects, &endpoints, &probed).await,
+        versions: observe_versions(cluster, &objects, &endpoints, &probed).await,
         backup_first: upgrade_backup::look(&context.client, cluster).await,
         outdated,
         has_rollout_slot: true,
         migrates: cluster.spec.storage.migrate,
-        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, see_peer(peer, &uid))).collect(),
-        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, &objects))).collect(),
+        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, observe_peer(peer, &uid))).collect(),
+        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, observe_pod(pod, &objects))).collect(),
         claims: objects
             .claims
             .iter()
             .map(|(ordinal, claim)| {
                 let cannot_grow = cannot_grow.get(ordinal).cloned();
-                (*ordinal, Claim { cannot_grow, ..see_claim(*ordinal, claim, cluster, &objects) })
+                (*ordinal, Claim { cannot_grow, ..observe_claim(*ordinal, claim, cluster, &objects) })
             })
             .collect(),
         answers: probed.answers,
@@ -132,7 +132,7 @@ fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
     context.rollout_slots.take(namespace, cluster, updated(observed))
 }
 
-async fn see_versions(
+async fn observe_versions(
     cluster: &EtcdCluster,
     objects: &MemberObjects,
     endpoints: &Endpoints,
@@ -228,7 +228,7 @@ fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
     object.meta().deletion_timestamp.is_some() || owners.iter().any(|owner| !is_owner(&owner.uid))
 }
 
-fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
+fn observe_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
     let status = peer.status.clone().unwrap_or_default();
     let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
     let identity = id(&status.member_id).zip(id(&status.cluster_id));
@@ -253,7 +253,7 @@ fn see_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
     }
 }
 
-fn see_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
+fn observe_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
     let is_peer = |uid: &str| objects.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
     let status = pod.status.as_ref();
@@ -288,7 +288,7 @@ fn seconds_of(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
 
-fn see_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
+fn observe_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
     let node = objects.bound_to.get(&ordinal);
     // Other owners than EtcdClusters are not the operator's business.
     let is_going_with =

@@ -47,7 +47,7 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
         Some((ordinal, _)) => list_members(&endpoints[ordinal], names, MemberClient::members_as_known).await.ok(),
         None => None,
     };
-    let alarms: BTreeSet<Alarm> = statuses.values().flat_map(|status| &status.alarms).map(see_alarm).collect();
+    let alarms: BTreeSet<Alarm> = statuses.values().flat_map(|status| &status.alarms).map(observe_alarm).collect();
     let short_of_space = alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace);
     let compacted = match furthest.filter(|_| short_of_space) {
         Some((ordinal, status)) => compacted_revision(&endpoints[ordinal], status).await.ok(),
@@ -68,7 +68,7 @@ async fn compacted_revision(url: &str, status: &Status) -> Result<i64, Error> {
     Ok(i64::try_from(revision).unwrap_or(i64::MAX))
 }
 
-fn see_alarm(alarm: &etcd::Alarm) -> Alarm {
+fn observe_alarm(alarm: &etcd::Alarm) -> Alarm {
     let kind = match alarm.kind {
         etcd::AlarmKind::NoSpace => AlarmKind::NoSpace,
         etcd::AlarmKind::Corrupt => AlarmKind::Corrupt,

@@ -133,9 +133,9 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
             debug!(why, "the plan was out of date");
             return Ok(Action::requeue(AFTER_SURPRISE));
         }
-        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdRejected", why).await,
+        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdNotReady", why).await,
         Err(error) => {
-            context.events.failed(cluster, "Failed", error.to_string()).await;
+            context.events.failed(cluster, "ReconcileFailed", error.to_string()).await;
             return Err(error.into());
         }
         Ok(()) => {}

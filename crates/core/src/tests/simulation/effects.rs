@@ -56,7 +56,7 @@ pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -
 }
 
 /// Nobody is restarted if the others could not go on, and nobody who leads.
-pub fn replace_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
+pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
     let made_from =
         |api: &Api| (api.peers.get(&ordinal).map(|it| it.version.clone()), api.templates.get(&ordinal).copied());
     let pod = |api: &Api| api.pods.get(&ordinal).map(|pod| pod.uid);

@@ -257,7 +257,7 @@ impl Observed {
 
 /// Whether a step makes one of these members anew.
 fn remakes(step: &Step, is_one: impl Fn(u32) -> bool) -> bool {
-    matches!(step, Step::ReplacePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
+    matches!(step, Step::RecreatePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
 }
 
 fn restart_pod(ordinal: u32) -> Step {
@@ -265,7 +265,7 @@ fn restart_pod(ordinal: u32) -> Step {
 }
 
 fn restart(ordinal: u32) -> Step {
-    Step::ReplacePeer { ordinal, why: "a mutant wants it".to_owned() }
+    Step::RecreatePeer { ordinal, why: "a mutant wants it".to_owned() }
 }
 
 fn removal(ordinal: u32, member_id: u64) -> Step {

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::effects::{
     Effect, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade, fence_pod,
-    on_the_same_pod, record, replace_peer,
+    on_the_same_pod, record, recreate_peer,
 };
 use super::mutants::Mutant;
 use super::trace::{all_of, brief};
@@ -137,12 +137,12 @@ impl Operator {
 
     fn carry_out(&self, world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Broken> {
         if self.mutant != Some(Mutant::TrustsItsCaches)
-            && step.needs_a_live_look()
+            && step.needs_live_confirmation()
             && !is_confirmed_by(self.mutant, step, &self.look(world, &world.api))
         {
             return Ok(Effect::Failed);
         }
-        if step.needs_a_live_look() && world.api.cluster.paused {
+        if step.needs_live_confirmation() && world.api.cluster.paused {
             return Err(format!("{step:?} although the cluster is paused"));
         }
         Ok(match step {
@@ -156,7 +156,7 @@ impl Operator {
                 Effect::Failed
             }
             Step::CreatePeer { ordinal, model, .. } => create_peer(world, seen, *ordinal, model),
-            Step::ReplacePeer { ordinal, .. } => replace_peer(world, seen, *ordinal)?,
+            Step::RecreatePeer { ordinal, .. } => recreate_peer(world, seen, *ordinal)?,
             Step::DrainPod { ordinal } => {
                 let now = world.now;
                 changed(world.api.pods.get_mut(ordinal), |pod| {

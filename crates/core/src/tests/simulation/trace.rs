@@ -16,7 +16,7 @@ pub fn brief(step: &Step) -> String {
         Step::CreatePeer { ordinal, model: Model::Spec, .. } => format!("CreatePeer c-{ordinal}"),
         Step::CreatePeer { ordinal, model, .. } => format!("CreatePeer c-{ordinal} as {model:?}"),
         Step::DrainPod { ordinal } => format!("DrainPod c-{ordinal}"),
-        Step::ReplacePeer { ordinal, why } => format!("ReplacePeer c-{ordinal} ({why})"),
+        Step::RecreatePeer { ordinal, why } => format!("RecreatePeer c-{ordinal} ({why})"),
         Step::Relabel { ordinal } => format!("Relabel c-{ordinal}"),
         Step::Resize { ordinal } => format!("Resize c-{ordinal}"),
         Step::GrowClaim { ordinal } => format!("GrowClaim c-{ordinal}"),

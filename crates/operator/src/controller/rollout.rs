@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::act::{Actor, Error, api_error, moment};
 use super::membership::etcd_error;
-use super::outdated::resources_in_words;
+use super::spec_diff::resources_in_words;
 use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
 use crate::objects::merge_patch;
 
@@ -23,19 +23,19 @@ impl Actor<'_> {
         let since = moment(self.world.observed.now);
         let metadata = json!({"annotations": {LEAVING_SINCE: since}, "labels": {ROLE: LEAVING}});
         self.patch::<Pod>(&name, json!({"metadata": metadata})).await?;
-        self.tell("MemberDrained", &name, format!("Draining clients from {name} before its restart")).await
+        self.tell("DrainingMember", &name, format!("Draining clients from {name} before its restart")).await
     }
 
     /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod goes, whatever happens here, and what comes
     /// after it is made anew.
-    pub(super) async fn replace_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
+    pub(super) async fn recreate_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         let objects = &self.world.objects;
         self.delete::<EtcdPeer>(&name, objects.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
         if let Some(pod) = objects.pods.get(&ordinal) {
             self.delete::<Pod>(&name, pod.uid(), None).await?;
         }
-        self.tell("MemberRestarting", &name, format!("Recreating member {name}: {why}")).await
+        self.tell("RecreatingMember", &name, format!("Recreating member {name}: {why}")).await
     }
 
     pub(super) async fn relabel(&self, ordinal: u32) -> Result<(), Error> {

@@ -80,8 +80,8 @@ async fn another_minor_version_does_not_get_it() {
     take(&backup(&[&etcd.client_url], &object)).done();
     let file = dir.path().join("fetched.db");
     let fetch_for = |version: &str| {
-        let order = Fetch { from: find(&object), file: file.display().to_string(), for_version: Some(version.into()) };
-        run(&Task::Fetch(order))
+        let task = Fetch { from: find(&object), file: file.display().to_string(), for_version: Some(version.into()) };
+        run(&Task::Fetch(task))
     };
     for version in ["3.5.35", "3.7.3", "3.60.0"] {
         let failure = fetch_for(version).failed(2);

@@ -16,7 +16,7 @@ fn an_edit_in_the_middle_replaces_the_rest_of_the_change() {
     let (writer, pods) = (Writer::start(&namespace, "c"), Pods::watch(&etcd, 3));
 
     etcd.set_version("3.6.16");
-    etcd.wait_until_told("MemberRestarting", "c-2");
+    etcd.wait_until_told("RecreatingMember", "c-2");
     etcd.set_version("3.7.3");
     etcd.wait_until_runs(3, "3.7.3");
     let written = writer.finish();
