@@ -1,7 +1,7 @@
 //! One cluster under load, and one fault or change after the other, as chance has it: no acknowledged write may be lost,
 //! and in the end everything must be as asked for.
 //!
-//! `CHAOS_MINUTES` says for how long (2 unless set). `CHAOS_SEED` repeats the choices of an earlier run; what they meet
+//! `CHAOS_MINUTES` says for how long; without it, for as long as fits among other tests. `CHAOS_SEED` repeats the choices of an earlier run; what they meet
 //! differs from run to run.
 
 mod faults;
@@ -16,6 +16,9 @@ use serde_json::json;
 use faults::Chaos;
 use load::Load;
 
+/// A few faults. `make soak ONLY=chaos` takes an hour.
+const AMONG_OTHER_TESTS: Duration = Duration::from_secs(20);
+
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
@@ -23,7 +26,7 @@ fn setting(name: &str) -> Option<u64> {
 
 #[test]
 fn no_acknowledged_write_is_lost_whatever_happens() {
-    let time = Duration::from_secs(60 * setting("CHAOS_MINUTES").unwrap_or(2));
+    let time = setting("CHAOS_MINUTES").map_or(AMONG_OTHER_TESTS, |minutes| Duration::from_secs(60 * minutes));
     let seed = setting("CHAOS_SEED").unwrap_or_else(|| {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("the clock is right").as_secs()
     });
