@@ -21,6 +21,7 @@ pub fn corrupt_volume(namespace: &str, claim: &str, bytes: &str) -> Result<(), S
 
 /// Changes the bytes in the database until what they did is seen, and is still seen when etcd has written whatever it was
 /// about to write: a commit that is open during a strike has the right bytes in memory, and writes them somewhere else.
+/// `is_corrupt` writes something else before it looks: until the next write etcd may answer from a copy of what it wrote last.
 pub fn corrupt_volume_for_good(
     (namespace, claim, bytes): (&str, &str, &str),
     is_corrupt: impl Fn() -> Result<(), String>,

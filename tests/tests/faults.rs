@@ -123,6 +123,7 @@ fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
     assert!(complaint.contains("is nowhere in"), "{complaint}");
 
     strike::corrupt_volume_for_good((&namespace.name, "data", "unmistakable"), || {
+        namespace.kubectl("exec etcd -- etcdctl put something else");
         is(greeting(&namespace), Ok("tnmistakable".to_owned()))
     });
     assert_eq!(namespace.kubectl("exec etcd -- etcdctl put another value"), "OK");

@@ -187,7 +187,7 @@ fn kubectl_shows_restores() {
     let namespace = Namespace::create("api-restore-columns");
     namespace.apply(&restore().to_string()).unwrap();
     assert_eq!(columns(&namespace, "get er"), ["NAME", "PHASE", "CLUSTER", "REVISION", "AGE"]);
-    let wide = ["NAME", "PHASE", "CLUSTER", "REVISION", "DOING", "MESSAGE", "AGE"];
+    let wide = ["NAME", "PHASE", "CLUSTER", "REVISION", "PROGRESS", "MESSAGE", "AGE"];
     assert_eq!(columns(&namespace, "get etcdrestores -o wide"), wide);
     assert!(namespace.kubectl("get etcd").contains("etcdrestore.etcd.improbable.io/r"), "the category lists restores");
 }

@@ -17,6 +17,7 @@ fn a_member_whose_data_differs_is_told_of_and_replaced() {
     let members = etcd.members();
 
     strike::corrupt_volume_for_good((&namespace.name, "c-1", "unmistakable"), || {
+        etcd.etcdctl(&["put", "something", "else"])?;
         // The operator may be quicker than this test.
         let is_gone = etcd.try_members()?.get("c-1") != Some(&members["c-1"]);
         if is_gone { Ok(()) } else { etcd.has_other_data("c-1") }

@@ -43,7 +43,7 @@ fn a_schedule_makes_up_once_for_what_it_missed() {
     assert!(made_up >= last + 2, "at least two were missed between {last} and {made_up}");
     Order::found(&namespace, "EtcdBackup", &format!("s-{made_up}")).complete();
     let told = namespace.get("events --field-selector reason=BackupScheduled,involvedObject.name=s").to_string();
-    assert!(told.contains(&format!("Began s-{made_up} for")) && told.contains("makes up for those missed"), "{told}");
+    assert!(told.contains(&format!("Started s-{made_up} for")) && told.contains("makes up for those missed"), "{told}");
 
     // The other schedule has begun one, which still hangs; what was due since waits for it.
     let hanging = Schedule { namespace: &namespace, name: "hangs" };
