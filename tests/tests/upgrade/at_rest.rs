@@ -67,9 +67,12 @@ fn essence(status: &Value) -> Value {
     let each = |list: &Value, fields: &[&str]| -> Value {
         list.as_array().into_iter().flatten().map(|item| only(item, fields)).collect()
     };
+    // Its earlier name was birth.
+    let bootstrap = status.get("bootstrap").or_else(|| status.get("birth"));
     let counts = ["replicas", "readyReplicas", "updatedReplicas", "observedGeneration"];
     json!({
         "cluster": only(status, &["clusterID", "clusterVersion", "targetVersion"]),
+        "bootstrap": bootstrap,
         "counts": only(status, &counts),
         "members": each(&status["members"], &["name", "id", "version", "healthy"]),
         "conditions": each(&status["conditions"], &["type", "status", "lastTransitionTime"]),

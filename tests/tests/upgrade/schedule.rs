@@ -53,9 +53,12 @@ impl<'a> Backups<'a> {
         for (name, status) in &known.completed {
             assert_eq!(statuses.get(name), Some(status), "{SAFETY}{name} is as it was");
         }
-        for field in ["countedFrom", "schedule", "observedGeneration", "consecutiveFailures"] {
+        for field in ["schedule", "observedGeneration", "consecutiveFailures"] {
             assert_eq!(schedule[field], known.schedule[field], "{field}: {schedule}");
         }
+        // Under its name of today, and no more under the earlier one.
+        assert_eq!(schedule["activeSince"], known.schedule["countedFrom"], "{schedule}");
+        assert_eq!((schedule.get("countedFrom"), schedule.get("judged")), (None, None), "{schedule}");
         for kind in ["Ready", "Overdue"] {
             let standing = |status: &Value| {
                 let condition = condition(status, kind);
