@@ -12,7 +12,7 @@ use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use crate::members::{self, Member};
+use crate::members::{self, ReachableMember};
 use crate::numbers::signed;
 use crate::prune;
 use crate::shutdown::Shutdown;
@@ -71,7 +71,12 @@ async fn take_anew(task: &Backup, to: &Destination, shutdown: &Shutdown) -> Resu
     Err(Failure { reason, message: messages.join("; ") })
 }
 
-async fn take_from(member: Member, task: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
+async fn take_from(
+    member: ReachableMember,
+    task: &Backup,
+    to: &Destination,
+    shutdown: &Shutdown,
+) -> Result<Manifest, Failure> {
     let mut begun = shutdown.before(begin(&member)).await?;
     let (revision, keys, db_size) = (begun.status.revision, begun.keys, begun.status.db_size);
     info!(member = member.said.url, version = begun.status.version, revision, keys, db_size, "the snapshot comes");
@@ -119,7 +124,7 @@ struct Begun {
 
 /// The keys are counted when the snapshot has been made: at a revision that can still be read then, it can be read in the
 /// snapshot too.
-async fn begin(member: &Member) -> Result<Begun, Failure> {
+async fn begin(member: &ReachableMember) -> Result<Begun, Failure> {
     let mut compacted = 0;
     loop {
         let taken_at = Timestamp::now();
@@ -164,7 +169,13 @@ async fn hash(client: &MemberClient, revision: u64) -> Option<KvHash> {
     }
 }
 
-fn manifest(task: &Backup, member: &Member, begun: Begun, encoded: Encoded, kv_hash: Option<KvHash>) -> Manifest {
+fn manifest(
+    task: &Backup,
+    member: &ReachableMember,
+    begun: Begun,
+    encoded: Encoded,
+    kv_hash: Option<KvHash>,
+) -> Manifest {
     Manifest {
         origin: task.origin.clone(),
         cluster_id: format!("{:x}", begun.status.cluster_id),

@@ -16,14 +16,14 @@ const WITHOUT_QUORUM: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// A member that may be asked for its snapshot, over the connection over which it said how it is.
-pub struct Member {
+pub struct ReachableMember {
     pub client: MemberClient,
     pub said: Said,
     pub with_quorum: bool,
 }
 
 /// Those that may be asked for a snapshot, the best first.
-pub async fn reachable(endpoints: &[String]) -> Result<Vec<Member>, Failure> {
+pub async fn reachable(endpoints: &[String]) -> Result<Vec<ReachableMember>, Failure> {
     let begin = Instant::now();
     loop {
         let (clients, answers): (Vec<Option<MemberClient>>, Vec<Answer>) =
@@ -39,10 +39,10 @@ pub async fn reachable(endpoints: &[String]) -> Result<Vec<Member>, Failure> {
         let answered = answers.iter().filter(|answer| answer.is_ok()).count();
         let (can_be_asked, with_quorum) = (choice.best_first.len(), choice.with_quorum);
         info!(members = endpoints.len(), answered, can_be_asked, with_quorum, "asked the members how they are");
-        let mut all: Vec<Option<Member>> = clients
+        let mut all: Vec<Option<ReachableMember>> = clients
             .into_iter()
             .zip(answers)
-            .map(|(client, answer)| Some(Member { client: client?, said: answer.ok()?, with_quorum }))
+            .map(|(client, answer)| Some(ReachableMember { client: client?, said: answer.ok()?, with_quorum }))
             .collect();
         return Ok(choice.best_first.into_iter().filter_map(|index| all.get_mut(index)?.take()).collect());
     }

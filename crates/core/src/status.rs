@@ -1,7 +1,7 @@
 //! What to report about a cluster in its status: from what etcd itself says, never from the phases of pods alone.
 
 use etcd_operator_api::labels::selector_of_cluster;
-use etcd_operator_api::{EtcdClusterStatus, Member as ReportedMember, MemberRole, format_id};
+use etcd_operator_api::{EtcdClusterStatus, MemberRole, MemberStatus, format_id};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -284,11 +284,11 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
     }
 }
 
-fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMember> {
+fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatus> {
     let since = unhealthy_since(observed);
     let Some(membership) = &observed.membership else {
         // Etcd can't be asked: the members are those last known, and none of them is known to be healthy.
-        let unhealthy = |member: &ReportedMember| ReportedMember {
+        let unhealthy = |member: &MemberStatus| MemberStatus {
             healthy: Some(false),
             unhealthy_since: member.id().and_then(|id| moment(*since.get(&id).unwrap_or(&observed.now))),
             ..member.clone()
@@ -297,14 +297,14 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<ReportedMem
     };
     let mut sorted: Vec<&Member> = membership.members.iter().collect();
     sorted.sort_by_key(|member| (member.ordinal.unwrap_or(u32::MAX), member.id));
-    let report = |member: &Member| ReportedMember {
+    let report = |member: &Member| MemberStatus {
         unhealthy_since: since.get(&member.id).and_then(|since| moment(*since)),
         ..report_member(observed, member, previous)
     };
     sorted.into_iter().map(report).collect()
 }
 
-fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterStatus) -> ReportedMember {
+fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterStatus) -> MemberStatus {
     let answer = observed.answer_of(member);
     let role = match member {
         Member { learner: true, .. } => MemberRole::Learner,
@@ -313,7 +313,7 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
     };
     let name = observed.name_of(member);
     let reported_size = previous.member(&name).and_then(|member| member.db_size);
-    ReportedMember {
+    MemberStatus {
         name,
         id: format_id(member.id),
         role: Some(role),

@@ -80,7 +80,7 @@ impl Metrics {
         registry.register("etcd_operator_reconciles_queued", "The reconciles that wait", self.queued.clone());
         registry.register(
             "etcd_operator_reconcile",
-            "How often an object was compared with the state of the world and acted upon",
+            "The reconciles that have ended, by result",
             self.reconciles.clone(),
         );
         registry.register(

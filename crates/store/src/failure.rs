@@ -45,7 +45,7 @@ fn meaning(bucket: &str, error: &object_store::Error) -> (Reason, String) {
                      provider knows";
         return (Reason::AccessDenied, format!("{words} ({})", clipped(&whole)));
     }
-    if let Some(answer) = Answer::read(&whole) {
+    if let Some(answer) = StoreResponse::read(&whole) {
         let reason = answer.reason();
         return (reason, answer.in_words(reason, bucket));
     }
@@ -82,14 +82,14 @@ fn is_about_files(error: &object_store::Error) -> bool {
 
 /// What a server answered instead of doing what it was asked.
 #[derive(Debug, PartialEq, Eq)]
-struct Answer {
+struct StoreResponse {
     status: u16,
     /// A word for machines, like `NoSuchBucket`. An answer to a HEAD request has none.
     code: String,
     message: String,
 }
 
-impl Answer {
+impl StoreResponse {
     /// From the client's words, because it does not give the answer itself.
     fn read(whole: &str) -> Option<Self> {
         let after = whole.split_once("status code: ").map(|(_, after)| after);

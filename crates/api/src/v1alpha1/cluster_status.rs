@@ -50,7 +50,7 @@ pub struct EtcdClusterStatus {
 
     /// The members as etcd itself lists them. The list stays as it was while etcd cannot be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<Member>,
+    pub members: Vec<MemberStatus>,
 
     /// The version of etcd's protocol that all members support, as etcd reports it, for example `3.6.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ impl EtcdClusterStatus {
     }
 
     /// The member with a name.
-    pub fn member(&self, name: &str) -> Option<&Member> {
+    pub fn member(&self, name: &str) -> Option<&MemberStatus> {
         self.members.iter().find(|member| member.name == name)
     }
 }
@@ -108,7 +108,7 @@ pub struct BootstrapRecord {
 /// One member of the cluster.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Member {
+pub struct MemberStatus {
     /// The name of the member, which is also the name of its EtcdPeer and of its pod.
     pub name: String,
 
@@ -140,7 +140,7 @@ pub struct Member {
     pub volume_size: Option<String>,
 }
 
-impl Member {
+impl MemberStatus {
     /// The ID of the member as a number. `None` if it is not one.
     pub fn id(&self) -> Option<u64> {
         parse_id(&self.id)

@@ -37,7 +37,7 @@ pub use backup_schedule::{
 };
 pub use backup_status::{BackupPhase, EtcdBackupStatus};
 pub use cluster::{EtcdCluster, EtcdClusterSpec};
-pub use cluster_status::{BootstrapRecord, EtcdClusterStatus, Member, MemberRole};
+pub use cluster_status::{BootstrapRecord, EtcdClusterStatus, MemberRole, MemberStatus};
 pub use destination::{ClaimDestination, Destination, GcsBucket, LocalDestination};
 pub use encryption::{AgeDecryption, AgeEncryption, Decryption, Encryption};
 pub use etcd::{AutoCompaction, CompactionMode, EtcdOptions};

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::member_objects::MemberObjects;
-use super::observe::{CorruptionCheck, World, observe};
+use super::observe::{CorruptionCheck, Observation, observe};
 use super::reconcile::Context;
 use super::report;
 use crate::api_errors::describe;
@@ -46,14 +46,14 @@ pub enum Error {
 pub struct Actor<'a> {
     pub context: &'a Context,
     pub cluster: &'a EtcdCluster,
-    pub world: &'a World,
+    pub observation: &'a Observation,
     /// EtcdPeers made by earlier steps of the same plan, which the cache doesn't know yet.
     made: BTreeMap<u32, Arc<EtcdPeer>>,
 }
 
 impl<'a> Actor<'a> {
-    pub fn new(context: &'a Context, cluster: &'a EtcdCluster, world: &'a World) -> Self {
-        Actor { context, cluster, world, made: BTreeMap::new() }
+    pub fn new(context: &'a Context, cluster: &'a EtcdCluster, observation: &'a Observation) -> Self {
+        Actor { context, cluster, observation, made: BTreeMap::new() }
     }
 
     pub async fn carry_out(&mut self, step: &Step) -> Result<(), Error> {
@@ -113,7 +113,7 @@ impl<'a> Actor<'a> {
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
             Step::DeletePeer { ordinal } => {
                 let name = self.name(*ordinal);
-                let uid = self.world.objects.peers.get(ordinal).and_then(|peer| peer.uid());
+                let uid = self.observation.objects.peers.get(ordinal).and_then(|peer| peer.uid());
                 self.delete::<EtcdPeer>(&name, uid, None).await?;
                 self.tell("PeerRemoved", &name, format!("Removed the EtcdPeer {name}")).await
             }
@@ -131,14 +131,14 @@ impl<'a> Actor<'a> {
     }
 
     pub(super) fn name(&self, ordinal: u32) -> String {
-        self.world.observed.names.member_name(ordinal)
+        self.observation.observed.names.member_name(ordinal)
     }
 
     pub(super) fn api<K>(&self) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.context.client.clone(), &self.world.observed.names.namespace)
+        Api::namespaced(self.context.client.clone(), &self.observation.observed.names.namespace)
     }
 
     pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
@@ -162,9 +162,9 @@ impl<'a> Actor<'a> {
     async fn create_peer(&mut self, ordinal: u32, initial: bool, model: &Model) -> Result<(), Error> {
         let name = self.name(ordinal);
         let initial_members =
-            self.world.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
+            self.observation.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
         let recipe = self.recipe(model)?;
-        let peer = peer::peer(self.cluster, &self.world.observed.names, ordinal, initial_members, recipe);
+        let peer = peer::peer(self.cluster, &self.observation.observed.names, ordinal, initial_members, recipe);
         let created = match self.create::<EtcdPeer>(peer).await? {
             Some(created) => {
                 self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
@@ -188,7 +188,7 @@ impl<'a> Actor<'a> {
             Model::Spec => {}
             Model::SpecWithVersion(version) => recipe.spec.version = version.clone(),
             Model::Member(other) => {
-                let peer = self.made.get(other).or_else(|| self.world.objects.peers.get(other));
+                let peer = self.made.get(other).or_else(|| self.observation.objects.peers.get(other));
                 let peer =
                     peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(*other))))?;
                 recipe = Recipe::of_peer(peer);
@@ -256,10 +256,10 @@ impl<'a> Actor<'a> {
         if start.bootstrap_token.is_some() {
             self.confirm_not_bootstrapped().await?;
         }
-        let peer = self.made.get(&ordinal).or_else(|| self.world.objects.peers.get(&ordinal));
+        let peer = self.made.get(&ordinal).or_else(|| self.observation.objects.peers.get(&ordinal));
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let role = self.role(ordinal, start.serves_clients);
-        let pod = pod::pod(peer, &self.world.observed.names, ordinal, start, role, &self.context.settings);
+        let pod = pod::pod(peer, &self.observation.observed.names, ordinal, start, role, &self.context.settings);
         if self.create::<Pod>(pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
@@ -288,20 +288,20 @@ impl<'a> Actor<'a> {
     }
 
     fn role(&self, ordinal: u32, serves_clients: bool) -> &'static str {
-        let is_learner = self.world.observed.member(ordinal).is_some_and(|member| member.learner);
+        let is_learner = self.observation.observed.member(ordinal).is_some_and(|member| member.learner);
         role(is_learner, serves_clients)
     }
 
     async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: &str, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let uid = self.world.objects.pods.get(&ordinal).and_then(|pod| pod.uid());
+        let uid = self.observation.objects.pods.get(&ordinal).and_then(|pod| pod.uid());
         self.delete::<Pod>(&name, uid, grace).await?;
         self.tell(reason, &name, format!("Deleted the pod {name}: {why}")).await
     }
 
     async fn delete_claim(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let uid = self.world.objects.claims.get(&ordinal).and_then(|claim| claim.uid());
+        let uid = self.observation.objects.claims.get(&ordinal).and_then(|claim| claim.uid());
         self.delete::<PersistentVolumeClaim>(&name, uid, None).await?;
         self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
     }
@@ -310,9 +310,9 @@ impl<'a> Actor<'a> {
     async fn confirm(&self, step: &Step) -> Result<(), Error> {
         let cluster = self.live_cluster().await?;
         let cluster = cluster.ok_or_else(|| Error::OutOfDate("the EtcdCluster is gone".into()))?;
-        let observed = &self.world.observed;
+        let observed = &self.observation.observed;
         let members = observed.membership.iter().flat_map(|membership| &membership.members);
-        let mut ordinals = self.world.objects.ordinals();
+        let mut ordinals = self.observation.objects.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
         ordinals.extend(0..observed.replicas);
         let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::act::{Error, api_error};
 use super::caches::Caches;
 use super::events::Events;
-use super::observe::World;
+use super::observe::Observation;
 use super::report::FIELD_MANAGER;
 use super::watch::Cache;
 use crate::objects::annotations::read_identity;
@@ -65,17 +65,17 @@ pub struct Ensure<'a> {
 }
 
 impl Ensure<'_> {
-    pub async fn everything(&self, world: &World) -> Result<(), Error> {
+    pub async fn everything(&self, observation: &Observation) -> Result<(), Error> {
         self.apply::<Service>(&self.caches.services, headless_service(self.cluster)).await?;
         self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
-        let budget = disruption_budget(self.cluster, self.voters(world));
+        let budget = disruption_budget(self.cluster, self.voters(observation));
         self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
-        for (ordinal, claim) in &world.objects.claims {
-            if self.is_ours(world, *ordinal) {
+        for (ordinal, claim) in &observation.objects.claims {
+            if self.is_ours(observation, *ordinal) {
                 self.repair_claim(claim).await?;
             }
         }
-        self.find_lost_claims(world).await
+        self.find_lost_claims(observation).await
     }
 
     fn api<K>(&self) -> Api<K>
@@ -145,8 +145,8 @@ impl Ensure<'_> {
 
     /// Whether a claim is this cluster's own. What an earlier cluster of this name left, or somebody else made, is not:
     /// its owner decides what becomes of it.
-    fn is_ours(&self, world: &World, ordinal: u32) -> bool {
-        let observed = &world.observed;
+    fn is_ours(&self, observation: &Observation, ordinal: u32) -> bool {
+        let observed = &observation.observed;
         observed.claims.get(&ordinal).is_some_and(|claim| {
             let bootstrapped_here = claim.bootstrap.is_some() && claim.bootstrap == observed.bootstrap;
             let is_member = claim.identity.is_some_and(|identity| Some(identity.cluster_id) == observed.cluster_id);
@@ -172,8 +172,8 @@ impl Ensure<'_> {
 
     /// A claim that lost its labels is seen no more, and its member would be taken for one without data. It is looked for
     /// by its name.
-    async fn find_lost_claims(&self, world: &World) -> Result<(), Error> {
-        let observed = &world.observed;
+    async fn find_lost_claims(&self, observation: &Observation) -> Result<(), Error> {
+        let observed = &observation.observed;
         let lost = observed.peers.iter().filter(|(ordinal, _)| !observed.claims.contains_key(ordinal));
         for (ordinal, peer) in lost.filter(|(_, peer)| observed.durable && peer.started) {
             let name = observed.names.member_name(*ordinal);
@@ -187,12 +187,13 @@ impl Ensure<'_> {
     }
 
     /// How many members vote. If etcd can't be asked: as many as did, or as many as there should be.
-    fn voters(&self, world: &World) -> usize {
-        let voting = world.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
+    fn voters(&self, observation: &Observation) -> usize {
+        let voting =
+            observation.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
         voting.unwrap_or_else(|| {
             let known = self.cluster.status.iter().flat_map(|status| &status.members);
             let known = known.filter(|member| member.role != Some(MemberRole::Learner)).count();
-            known.max(world.observed.replicas as usize)
+            known.max(observation.observed.replicas as usize)
         })
     }
 }

@@ -22,7 +22,7 @@ impl Actor<'_> {
     pub(super) async fn defragment(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
         let doing = format!("defragmenting the database of {name}");
-        let url = self.world.endpoints.get(&ordinal);
+        let url = self.observation.endpoints.get(&ordinal);
         let url = url.ok_or_else(|| Error::OutOfDate(format!("{name} has no address any more")))?;
         let client = MemberClient::new(url, DEFRAGMENTATION);
         let done = match client {
@@ -46,6 +46,6 @@ impl Actor<'_> {
         let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id, kind }).await;
         disarmed.map_err(|error| etcd_error(format!("disarming the alarm {kind}"), error))?;
         let note = format!("Disarmed the alarm {kind} of the member {}", format_id(alarm.member_id));
-        self.tell("AlarmDisarmed", &self.world.observed.names.cluster, note).await
+        self.tell("AlarmDisarmed", &self.observation.observed.names.cluster, note).await
     }
 }

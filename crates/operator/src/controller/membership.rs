@@ -9,7 +9,7 @@ use super::probe::PATIENCE;
 impl Actor<'_> {
     pub(super) async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let url = self.world.observed.names.peer_url(ordinal);
+        let url = self.observation.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
             Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner ({})", format_id(id))).await,
@@ -51,10 +51,10 @@ impl Actor<'_> {
 
     /// The members that answer reads which need a quorum, and where.
     fn voters(&self) -> impl Iterator<Item = (u32, &str)> {
-        let world = self.world;
-        let answers = world.observed.answers.iter();
+        let observation = self.observation;
+        let answers = observation.observed.answers.iter();
         let reading = answers.filter(|(_, answer)| matches!(answer, Ok(answer) if answer.reads));
-        reading.filter_map(|(ordinal, _)| Some((*ordinal, world.endpoints.get(ordinal)?.as_str())))
+        reading.filter_map(|(ordinal, _)| Some((*ordinal, observation.endpoints.get(ordinal)?.as_str())))
     }
 
     pub(super) fn client_of_a_voter(&self) -> Result<MemberClient, Error> {
@@ -63,7 +63,7 @@ impl Actor<'_> {
 
     /// Only the leader knows how far a learner is; asked through another, its answer may come back garbled.
     fn client_of_the_leader(&self) -> Result<MemberClient, Error> {
-        let observed = &self.world.observed;
+        let observed = &self.observation.observed;
         let membership = observed.membership.as_ref();
         let leader = observed.leader().and_then(|id| membership?.member(id)?.ordinal);
         self.client_of(leader.ok_or_else(nobody_to_ask)?)
@@ -74,7 +74,7 @@ impl Actor<'_> {
     }
 
     fn client_of(&self, ordinal: u32) -> Result<MemberClient, Error> {
-        dial(self.world.endpoints.get(&ordinal).map(String::as_str))
+        dial(self.observation.endpoints.get(&ordinal).map(String::as_str))
     }
 }
 

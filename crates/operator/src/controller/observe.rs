@@ -32,7 +32,7 @@ use crate::objects::restore_containers::{FETCH, RESTORE};
 const MOST_MEMBERS: u32 = 99;
 
 /// What was observed, in the terms of decisions, and the objects behind it.
-pub struct World {
+pub struct Observation {
     pub observed: Observed,
     pub endpoints: Endpoints,
     pub objects: MemberObjects,
@@ -52,7 +52,7 @@ pub async fn observe(
     objects: MemberObjects,
     context: &Context,
     comparing: CorruptionCheck,
-) -> World {
+) -> Observation {
     let endpoints: Endpoints =
         objects.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
     let probed = probe_members(&endpoints, &names).await;
@@ -119,7 +119,7 @@ pub async fn observe(
     };
     context.health_histories.keep(&mut observed);
     observed.has_rollout_slot = has_rollout_slot(&observed, context);
-    World { observed, endpoints, objects }
+    Observation { observed, endpoints, objects }
 }
 
 /// Whether this cluster is among those that may restart members, if it has to.

@@ -24,7 +24,7 @@ use super::ensure::{Applied, Ensure};
 use super::events::Events;
 use super::health_histories::HealthHistories;
 use super::member_objects::MemberObjects;
-use super::observe::{CorruptionCheck, World, observe};
+use super::observe::{CorruptionCheck, Observation, observe};
 use super::report;
 use super::rollout_slots::RolloutSlots;
 use super::watch::{CacheClosed, Cluster};
@@ -109,11 +109,11 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         domain: context.domain.clone(),
     };
     let objects = MemberObjects::in_caches(&context.client, &context.caches, &names).await?;
-    let world = observe(cluster, names, objects, context, CorruptionCheck::WhenDue).await;
-    if world.observed.deleting {
+    let observation = observe(cluster, names, objects, context, CorruptionCheck::WhenDue).await;
+    if observation.observed.deleting {
         return Ok(Action::await_change());
     }
-    let plan = plan(&world.observed);
+    let plan = plan(&observation.observed);
     debug!(?plan, "planned");
 
     let ensure = Ensure {
@@ -124,10 +124,10 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         events: &context.events,
     };
     // What fails here must not keep members from being looked after.
-    let ensured = if world.observed.paused.is_some() { Ok(()) } else { ensure.everything(&world).await };
+    let ensured = if observation.observed.paused.is_some() { Ok(()) } else { ensure.everything(&observation).await };
     announce_wait(&plan, cluster, context).await;
-    let acted = carry_out(&plan, cluster, &world, context).await;
-    report(&plan, &world, cluster, context).await?;
+    let acted = carry_out(&plan, cluster, &observation, context).await;
+    report(&plan, &observation, cluster, context).await?;
     match ensured.and(acted) {
         Err(act::Error::OutOfDate(why)) => {
             debug!(why, "the plan was out of date");
@@ -140,13 +140,18 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         }
         Ok(()) => {}
     }
-    Ok(Action::requeue(when_to_look_again(&plan, &world)))
+    Ok(Action::requeue(when_to_look_again(&plan, &observation)))
 }
 
 /// Takes the steps of a plan. What fails for one member is no reason to leave the others alone, so only the later steps
 /// for the same member are left out; the first failure is told.
-async fn carry_out(plan: &Plan, cluster: &EtcdCluster, world: &World, context: &Context) -> Result<(), act::Error> {
-    let mut actor = Actor::new(context, cluster, world);
+async fn carry_out(
+    plan: &Plan,
+    cluster: &EtcdCluster,
+    observation: &Observation,
+    context: &Context,
+) -> Result<(), act::Error> {
+    let mut actor = Actor::new(context, cluster, observation);
     let mut failed = BTreeSet::new();
     let mut outcome = Ok(());
     for step in &plan.steps {
@@ -178,15 +183,15 @@ async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
     }
 }
 
-async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
-    context.metrics.record_members(&world.observed);
+async fn report(plan: &Plan, observation: &Observation, cluster: &EtcdCluster, context: &Context) -> Result<(), Error> {
+    context.metrics.record_members(&observation.observed);
     let failed = |error| Error::WriteStatus(Box::new(error));
-    for (name, version) in report::write_versions(&context.client, world).await.map_err(failed)? {
+    for (name, version) in report::write_versions(&context.client, observation).await.map_err(failed)? {
         context.events.done(cluster, "MemberRunning", &name, format!("{name} runs etcd {version}")).await;
     }
     let reported = cluster.status.clone().unwrap_or_default();
     let now = Time(jiff::Timestamp::now());
-    let status = status_to_report(&world.observed, plan, &reported, cluster.metadata.generation, &now);
+    let status = status_to_report(&observation.observed, plan, &reported, cluster.metadata.generation, &now);
     if status != reported {
         debug!(?status, "reporting");
         report::write_status(&context.client, cluster, &status).await.map_err(failed)?;
@@ -205,9 +210,9 @@ async fn report(plan: &Plan, world: &World, cluster: &EtcdCluster, context: &Con
     Ok(())
 }
 
-fn when_to_look_again(plan: &Plan, world: &World) -> Duration {
-    let all_answer = world.observed.answers.len() == world.observed.peers.len()
-        && world.observed.answers.values().all(Result::is_ok);
+fn when_to_look_again(plan: &Plan, observation: &Observation) -> Duration {
+    let all_answer = observation.observed.answers.len() == observation.observed.peers.len()
+        && observation.observed.answers.values().all(Result::is_ok);
     match plan {
         Plan { steps, waiting } if !steps.is_empty() || waiting.as_ref().is_some_and(Waiting::is_short) => {
             WHILE_CHANGING

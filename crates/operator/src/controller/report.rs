@@ -5,7 +5,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, CustomResourceExt, ResourceExt};
 use serde_json::json;
 
-use super::observe::World;
+use super::observe::Observation;
 use crate::objects::is_pod_of;
 
 pub const FIELD_MANAGER: &str = "etcd-operator";
@@ -36,13 +36,13 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
 }
 
 /// Writes into each EtcdPeer which version of etcd its member runs. Returns the members and versions that are news.
-pub async fn write_versions(client: &Client, world: &World) -> kube::Result<Vec<(String, String)>> {
+pub async fn write_versions(client: &Client, observation: &Observation) -> kube::Result<Vec<(String, String)>> {
     let mut news = Vec::new();
-    let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &world.observed.names.namespace);
-    for (ordinal, answer) in &world.observed.answers {
-        let (Ok(answer), Some(peer)) = (answer, world.objects.peers.get(ordinal)) else { continue };
+    let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &observation.observed.names.namespace);
+    for (ordinal, answer) in &observation.observed.answers {
+        let (Ok(answer), Some(peer)) = (answer, observation.objects.peers.get(ordinal)) else { continue };
         // The pod of an earlier EtcdPeer may still answer.
-        if !world.objects.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {
+        if !observation.objects.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {
             continue;
         }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());

@@ -20,7 +20,7 @@ const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
 impl Actor<'_> {
     pub(super) async fn drain_pod(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let since = moment(self.world.observed.now);
+        let since = moment(self.observation.observed.now);
         let metadata = json!({"annotations": {LEAVING_SINCE: since}, "labels": {ROLE: LEAVING}});
         self.patch::<Pod>(&name, json!({"metadata": metadata})).await?;
         self.tell("DrainingMember", &name, format!("Draining clients from {name} before its restart")).await
@@ -30,7 +30,7 @@ impl Actor<'_> {
     /// after it is made anew.
     pub(super) async fn recreate_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let objects = &self.world.objects;
+        let objects = &self.observation.objects;
         self.delete::<EtcdPeer>(&name, objects.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
         if let Some(pod) = objects.pods.get(&ordinal) {
             self.delete::<Pod>(&name, pod.uid(), None).await?;
@@ -100,7 +100,7 @@ impl Actor<'_> {
         })
         .await?;
         // Nothing is new about a cluster of which it was only never noted.
-        if known.is_none() && self.world.observed.outdated.is_empty() {
+        if known.is_none() && self.observation.observed.outdated.is_empty() {
             return Ok(());
         }
         let note = format!("Rolling out etcd {version}");
@@ -132,7 +132,7 @@ impl Actor<'_> {
     }
 
     fn peer(&self, ordinal: u32) -> Result<&EtcdPeer, Error> {
-        let peer = self.world.objects.peers.get(&ordinal);
+        let peer = self.observation.objects.peers.get(&ordinal);
         peer.map(AsRef::as_ref).ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(ordinal))))
     }
 

@@ -28,7 +28,7 @@ const WHILE_THE_CLUSTER_MAY_GO: Duration = Duration::from_secs(30);
 const AT_LEAST: Duration = Duration::from_millis(100);
 
 /// A schedule with everything that is known about it.
-struct World {
+struct Observation {
     schedule: EtcdBackupSchedule,
     backups: Vec<EtcdBackup>,
     cluster: ObservedCluster,
@@ -41,32 +41,33 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
     }
     let cluster = see_cluster(schedule, context).await?;
     let deletion = prune::observed(schedule, context).await?;
-    let mut world = World { schedule: schedule.clone(), backups: in_cache(schedule, context), cluster, deletion };
+    let mut observation =
+        Observation { schedule: schedule.clone(), backups: in_cache(schedule, context), cluster, deletion };
     let now = Timestamp::now();
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let mut planned = world.plan(now);
+    let mut planned = observation.plan(now);
     let mut acted = Ok(());
     if !is_idle(&planned) {
         // Caches may be behind, and what was done is not done again.
-        let Some(live) = world.look_past_caches(context).await? else { return Ok(Action::await_change()) };
-        world = live;
-        planned = world.plan(now);
-        acted = carry_out(&planned, &mut world, context).await;
-        planned = world.plan(now);
+        let Some(live) = observation.look_past_caches(context).await? else { return Ok(Action::await_change()) };
+        observation = live;
+        planned = observation.plan(now);
+        acted = carry_out(&planned, &mut observation, context).await;
+        planned = observation.plan(now);
     }
-    report(&planned, &world.schedule, context).await?;
+    report(&planned, &observation.schedule, context).await?;
     if let Err(error) = acted {
         context.events.failed(schedule, "BackupNotStarted", error.to_string()).await;
         return Err(error);
     }
     // Nobody announces here that the cluster is gone.
-    let watches_cluster = world.schedule.spec.delete_with_cluster;
+    let watches_cluster = observation.schedule.spec.delete_with_cluster;
     let at_most = if watches_cluster { WHILE_THE_CLUSTER_MAY_GO } else { AT_MOST };
     let time = planned.again.map(|again| time_until(again, at_most)).or(watches_cluster.then_some(at_most));
     Ok(time.map_or_else(Action::await_change, Action::requeue))
 }
 
-impl World {
+impl Observation {
     fn plan(&self, now: Timestamp) -> Plan {
         let taken: Vec<ScheduledBackup> = self.backups.iter().map(ScheduledBackup::of).collect();
         let (cluster, deletion) = (self.cluster.clone(), self.deletion.clone());
@@ -74,7 +75,7 @@ impl World {
     }
 
     /// The same schedule as the API server has it now, unless it is gone.
-    async fn look_past_caches(&self, context: &Context) -> Result<Option<World>, Error> {
+    async fn look_past_caches(&self, context: &Context) -> Result<Option<Observation>, Error> {
         let (name, namespace) = (self.schedule.name_any(), self.schedule.namespace().unwrap_or_default());
         let schedules: Api<EtcdBackupSchedule> = Api::namespaced(context.client.clone(), &namespace);
         let read = schedules.get_opt(&name).await;
@@ -90,7 +91,7 @@ impl World {
         // What is decided last is whether backups are deleted, so the cluster is asked for once more.
         let cluster = see_cluster(&schedule, context).await?;
         let deletion = prune::observed(&schedule, context).await?;
-        Ok(Some(World { schedule, backups, cluster, deletion }))
+        Ok(Some(Observation { schedule, backups, cluster, deletion }))
     }
 }
 
@@ -133,29 +134,29 @@ async fn is_restored(cluster: &str, namespace: &str, context: &Context) -> Resul
 }
 
 /// Does what is planned. What is made is added to the world, so that the next plan knows of it.
-async fn carry_out(plan: &Plan, world: &mut World, context: &Context) -> Result<(), Error> {
+async fn carry_out(plan: &Plan, observation: &mut Observation, context: &Context) -> Result<(), Error> {
     if let Some(begin) = &plan.begin {
-        for backup in act::named(&world.backups, &plan.stop) {
+        for backup in act::named(&observation.backups, &plan.stop) {
             act::delete(backup, context).await?;
             let name = backup.name_any();
             let note = format!("Stopped {name}, because the next backup is due");
-            context.events.done(&world.schedule, "BackupReplaced", &name, note).await;
+            context.events.done(&observation.schedule, "BackupReplaced", &name, note).await;
         }
-        let made = act::make(&world.schedule, begin, context).await?;
-        world.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());
-        world.backups.push(made);
+        let made = act::make(&observation.schedule, begin, context).await?;
+        observation.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());
+        observation.backups.push(made);
     }
     if plan.stop_deleting {
-        prune::stop(&world.schedule, context).await?;
-        world.deletion = Deletion::NotBegun;
+        prune::stop(&observation.schedule, context).await?;
+        observation.deletion = Deletion::NotBegun;
     }
     if let Some(cluster) = &plan.delete_backups_of {
-        prune::begin(&world.schedule, cluster, context).await?;
-        world.deletion = Deletion::Runs { trouble: None };
+        prune::begin(&observation.schedule, cluster, context).await?;
+        observation.deletion = Deletion::Runs { trouble: None };
     }
     // What is left of them is in the status, so not before it is there.
-    if world.schedule.status.as_ref() == Some(&plan.status) {
-        for backup in act::named(&world.backups, &plan.beyond_history_limits) {
+    if observation.schedule.status.as_ref() == Some(&plan.status) {
+        for backup in act::named(&observation.backups, &plan.beyond_history_limits) {
             act::delete(backup, context).await?;
         }
     }
