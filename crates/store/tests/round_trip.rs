@@ -139,6 +139,25 @@ async fn a_store_that_is_full_ends_the_upload_and_nothing_is_left() {
     }
 }
 
+/// What a pod that was killed has written.
+const HALF: &str = "half of it";
+
+/// A dropped upload removes its file later, in a thread of its own, and the next upload has a file of the same name. In a pod the next
+/// one is in another process.
+async fn until_nothing_is_staged(directory: &std::path::Path) {
+    let is_staged = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        path.to_string_lossy().contains('#') && std::fs::read(path).is_ok_and(|content| content != HALF.as_bytes())
+    };
+    for _ in 0..1000 {
+        if !std::fs::read_dir(directory).unwrap().any(is_staged) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("a dropped upload has not removed its file within 10 s");
+}
+
 #[tokio::test]
 async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt() {
     let directory = tempfile::tempdir().unwrap();
@@ -146,11 +165,12 @@ async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt
     let file = format!("file://{}/1.db", directory.path().display());
     let snapshot = snapshot(9 * MIB);
     // A file that is being written, as a pod leaves it that cannot remove it any more.
-    std::fs::write(directory.path().join("1.db#1"), "half of it").unwrap();
+    std::fs::write(directory.path().join("1.db#1"), HALF).unwrap();
     for to in [store.destination(URL), Destination::open(&location(&file)).unwrap()] {
         let mut upload = Upload::begin(&to, &origin("one"), &Encoding::default()).await.unwrap();
         upload.write(Bytes::copy_from_slice(&snapshot[..8 * MIB + 5])).await.unwrap();
         drop(upload);
+        until_nothing_is_staged(directory.path()).await;
         assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
         let There::Foreign(why) = to.what_is_there(&origin("two")).await.unwrap() else { panic!("it is taken") };
         assert!(why.contains("team/one") && why.contains("1.db.unfinished"), "{why}");
