@@ -17,8 +17,7 @@ lint: ## Format, clippy and the documentation of the code, every warning an erro
 	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 unit: ## The tests that need no lab: T=rollout for those with that in their names
-	@cargo test --locked --workspace --exclude e2e --exclude lab --exclude etcd-operator-etcd --exclude etcd-operator-agent $(T)
-	@cargo test --locked -p lab --lib $(T)
+	@scripts/unit $(T)
 
 e2e: ## End-to-end tests on the lab: T=heal for a chapter, T=heal::replace for some of it (needs `make lab-up deploy` first)
 	@scripts/e2e $(T)

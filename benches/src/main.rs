@@ -1,5 +1,5 @@
 //! Each benchmark measures two things in turns in the same run, with the same question, because only the ratio means
-//! anything on a machine that others use too. `make bench` runs all of them, `make bench ONLY=roll` one.
+//! anything on a machine that others use too. `make bench` runs all of them, `make bench ONLY=rollout` one.
 
 mod backup;
 mod bootstrap;
@@ -17,6 +17,10 @@ fn main() {
     let only = std::env::args().nth(1);
     let benchmarks: [(&str, fn()); 3] =
         [("bootstrap", bootstrap::run), ("rollout", rollout::run), ("backup", backup::run)];
+    if let Some(unknown) = only.as_ref().filter(|only| benchmarks.iter().all(|(name, _)| name != only)) {
+        let names = benchmarks.map(|(name, _)| name).join(", ");
+        panic!("there is no benchmark {unknown}; there are: {names}");
+    }
     for (_, run) in benchmarks.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
         run();
     }

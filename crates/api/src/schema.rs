@@ -22,6 +22,13 @@ const MAX_LABEL: u32 = 256;
 /// Longer than any sensible duration.
 const MAX_DURATION: u32 = 16;
 
+/// Allows what an operator of an earlier version may still write while it runs under these definitions.
+pub fn allow_earlier_phases(schema: &mut Schema) {
+    if let Some(Value::Array(phases)) = schema.get_mut("enum") {
+        phases.extend(["Checking", "Growing"].map(Value::from));
+    }
+}
+
 /// Takes `required` out of the schema of a type that checks the presence of its fields with rules.
 ///
 /// The API server answers a violated `required` with the words "Required value" alone, a violated rule with our sentence.

@@ -1,6 +1,8 @@
 //! Where a cluster stands in its life: not yet recorded, bootstrapping, or bootstrapped. A bootstrapped cluster is never bootstrapped
 //! again, and volumes of an earlier life are taken up again rather than bootstrapped over.
 
+use etcd_operator_api::format_id;
+
 use crate::observed::{Bootstrap, Observed};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +88,7 @@ fn unknown_claims(names: &[String]) -> String {
 }
 
 fn several_clusters(ids: &[u64]) -> String {
-    let ids: Vec<String> = ids.iter().map(|id| format!("{id:x}")).collect();
+    let ids: Vec<String> = ids.iter().map(|id| format_id(*id)).collect();
     format!(
         "the volume claims of this name hold data of different etcd clusters ({}); delete or rename those that you don't \
          want to be used",

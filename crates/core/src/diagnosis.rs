@@ -85,7 +85,7 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<St
     }
     if !observed.durable {
         let runs_no_more = pod.is_none_or(|pod| pod.finished && !pod.deleting);
-        return runs_no_more.then(|| "its data was in its pod, which is gone".to_owned());
+        return runs_no_more.then(|| "its data was in its pod, which has ended".to_owned());
     }
     let is_on_a_node = pod.is_some_and(|pod| pod.node.is_some());
     match observed.claims.get(&ordinal) {

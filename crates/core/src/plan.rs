@@ -2,6 +2,8 @@
 //! membership of etcd; or with what has to be waited for. It is asked again after every change, so a plan never looks
 //! further ahead, and whoever carries it out may stop after any step.
 
+use etcd_operator_api::format_id;
+
 use crate::bootstrap::{Stage, stage_of};
 use crate::initial_members;
 use crate::maintenance::{disarm_orphans, next_maintenance};
@@ -432,6 +434,10 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
 }
 
 fn wrong_cluster(found: u64, expected: u64) -> Plan {
-    let message = format!("members belong to etcd cluster {found:x}, expected {expected:x}; nothing is changed");
+    let message = format!(
+        "members belong to etcd cluster {}, expected {}; nothing is changed",
+        format_id(found),
+        format_id(expected)
+    );
     Plan::waiting("WrongCluster", message)
 }

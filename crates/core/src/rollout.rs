@@ -256,7 +256,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
         return well;
     }
     if !observed.has_rollout_slot {
-        let message = "rollout queued: the limit of concurrent rollouts is reached";
+        let message = "rollout queued: the limit of concurrent rollouts (--max-rolling-clusters) is reached";
         return Plan::waiting("RolloutQueued", message);
     }
     let Some(leader) = observed.leader() else {

@@ -1,6 +1,8 @@
 //! The next change of the membership, one at a time: new members come as learners and are promoted when they have
 //! caught up; the highest ordinal leaves first, never as the leader, and never if the rest could not go on.
 
+use etcd_operator_api::format_id;
+
 use crate::members::clear_away;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
@@ -44,7 +46,13 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
 /// A learner is in flight: it is promoted, or taken away if the user has changed their mind.
 fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
-        return waiting("UnmanagedLearner", format!("learner {:x} was not added by this operator", learner.id));
+        return waiting(
+            "UnmanagedLearner",
+            format!(
+                "learner {} was not added by this operator: promote or remove it with etcdctl",
+                format_id(learner.id)
+            ),
+        );
     };
     let name = observed.names.member_name(ordinal);
     if ordinal >= observed.replicas {

@@ -63,7 +63,7 @@ impl Codecs {
     }
 }
 
-/// Codecs what comes until the other end is closed. Besides what was done, it says what is wrong with the snapshot, in words.
+/// Encodes what comes until the other end is closed. Besides what was done, it says what is wrong with the snapshot, in words.
 pub fn encode(
     mut input: Receiver<Bytes>,
     codecs: &Codecs,

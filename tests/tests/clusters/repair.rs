@@ -81,7 +81,7 @@ fn somebody_elses_pod_is_left_alone() {
     namespace.wait_for_pod("c-0");
     namespace.apply(&manifest("c", 1).to_string()).unwrap();
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
-        let events = namespace.kubectl("get events --field-selector reason=Failed");
+        let events = namespace.kubectl("get events --field-selector reason=ReconcileFailed");
         if events.contains("belongs to somebody else") { Ok(()) } else { Err(events) }
     });
     assert!(try_kubectl("--namespace repair-foreign exec c-0 -- true").is_ok(), "the other pod still runs");
@@ -96,7 +96,7 @@ fn somebody_elses_claim_is_left_alone() {
     namespace.apply(claim).unwrap();
     namespace.apply(&manifest("c", 1).to_string()).unwrap();
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
-        let events = namespace.kubectl("get events --field-selector reason=Failed");
+        let events = namespace.kubectl("get events --field-selector reason=ReconcileFailed");
         if events.contains("that the operator did not make (c-0)") { Ok(()) } else { Err(events) }
     });
     assert_eq!(namespace.get("pods")["items"].as_array().map(Vec::len), Some(0), "{SAFETY}nothing was started");
@@ -109,7 +109,7 @@ fn somebody_elses_service_is_left_alone() {
     namespace.kubectl("create service clusterip c-client --tcp=80:80");
     Etcd::create(&namespace, &manifest("c", 1));
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
-        let events = namespace.kubectl("get events --field-selector reason=Failed");
+        let events = namespace.kubectl("get events --field-selector reason=ReconcileFailed");
         if events.contains("Service c-client already that belongs to somebody else") { Ok(()) } else { Err(events) }
     });
     assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "{SAFETY}it is as it was");

@@ -40,6 +40,19 @@ impl<'a> AtRest<'a> {
     }
 }
 
+impl AtRest<'_> {
+    /// An edit that changes nothing restarts nothing.
+    pub fn assert_no_restart_after(&self, edit: &Value) {
+        let generation = self.status["counts"]["observedGeneration"].as_i64().expect("a generation");
+        self.etcd.patch(edit);
+        eventually(&format!("the edit of {} is noticed", self.etcd.name), Duration::from_secs(30), || {
+            is(self.etcd.status()["observedGeneration"].as_i64(), Some(generation + 1))
+        });
+        assert_eq!(runs(self.etcd), self.runs, "{SAFETY}no etcd of {} is restarted", self.etcd.name);
+        assert_eq!(self.etcd.condition("Progressing")["reason"], "UpToDate");
+    }
+}
+
 /// Every run of every container of the members: pod → its UID, and how its containers are.
 fn runs(etcd: &Etcd) -> BTreeMap<String, Value> {
     let pods = etcd.namespace.get(&format!("pods -l etcd.improbable.io/cluster-name={}", etcd.name));

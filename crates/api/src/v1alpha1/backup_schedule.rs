@@ -91,8 +91,8 @@ pub struct EtcdBackupScheduleSpec {
     #[x_kube(validation = validation::starting_deadline_is_long_enough())]
     pub starting_deadline_seconds: Option<i64>,
 
-    /// Optional. What happens if a backup is due while the last one still runs: `Forbid`, the default, leaves it out,
-    /// `Allow` begins it, `Replace` stops the last one and begins it.
+    /// Optional. What happens if a backup is due while the last one still runs: `Forbid`, the default, waits
+    /// until that has ended, `Allow` starts it, `Replace` stops the last one and starts it.
     #[serde(default)]
     pub concurrency_policy: ConcurrencyPolicy,
 

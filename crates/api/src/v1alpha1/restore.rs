@@ -126,6 +126,10 @@ pub struct EtcdRestoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
 
+    /// The earlier name of `progress`. It is not written any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+
     /// Why the restore is where it is, in one word, for example `HashMismatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -179,8 +183,9 @@ impl EtcdRestoreStatus {
     }
 }
 
-/// How far a restore has come.
+/// How far a restore has come. `Checking` and `Growing` are the earlier names of `Validating` and `ScalingUp`.
 #[derive(JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[schemars(transform = schema::allow_earlier_phases)]
 pub enum RestorePhase {
     #[default]
     Pending,

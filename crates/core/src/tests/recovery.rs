@@ -99,9 +99,9 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
     observed.answers.remove(&1);
     let gone =
         Observed { pods: observed.pods.clone().into_iter().filter(|(it, _)| *it != 1).collect(), ..observed.clone() };
-    assert_eq!(steps_of(&gone), removal(1, "its data was in its pod, which is gone"));
+    assert_eq!(steps_of(&gone), removal(1, "its data was in its pod, which has ended"));
     observed.pods.get_mut(&1).unwrap().finished = true;
-    assert_eq!(steps_of(&observed), removal(1, "its data was in its pod, which is gone"));
+    assert_eq!(steps_of(&observed), removal(1, "its data was in its pod, which has ended"));
 }
 
 #[test]

@@ -257,11 +257,11 @@ fn failure_of(pod: &Pod) -> Option<(String, String)> {
 }
 
 /// Takes a Job away, with its pods, if it is still the one that was seen.
-pub async fn end(name: &str, namespace: &str, state: Option<String>, context: &Context) -> Result<(), Error> {
+pub async fn end(name: &str, namespace: &str, uid: Option<String>, context: &Context) -> Result<(), Error> {
     let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Background),
-        preconditions: Some(Preconditions { uid: state, resource_version: None }),
+        preconditions: Some(Preconditions { uid, resource_version: None }),
         ..DeleteParams::default()
     };
     match jobs.delete(name, &params).await {

@@ -259,7 +259,7 @@ where
 }
 
 /// Reconciles one object, in time and with a record of how it went. Every line that is logged meanwhile says which.
-#[instrument(name = "reconcile", skip_all, fields(kind, namespace = object.namespace(), name = object.name_any()))]
+#[instrument(name = "reconcile", skip_all, fields(kind = kind, namespace = object.namespace(), name = object.name_any()))]
 async fn in_turn<K>(
     object: &Arc<DeserializeGuard<K>>,
     context: Arc<Context>,

@@ -80,6 +80,7 @@ fn failed(before: EtcdRestoreStatus, reason: &str, message: String) -> EtcdResto
     EtcdRestoreStatus {
         phase: Some(RestorePhase::Failed),
         progress: None,
+        doing: None,
         reason: Some(reason.to_owned()),
         message: Some(message),
         ..before

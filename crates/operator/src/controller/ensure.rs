@@ -38,8 +38,8 @@ pub struct Applied(Mutex<HashMap<Key, (u64, String)>>);
 type Key = (String, String, String, String);
 
 impl Applied {
-    fn is_current(&self, key: &Key, wanted: u64, objects: Option<&str>) -> bool {
-        self.all().get(key).is_some_and(|(hash, version)| *hash == wanted && Some(version.as_str()) == objects)
+    fn is_current(&self, key: &Key, wanted: u64, version: Option<&str>) -> bool {
+        self.all().get(key).is_some_and(|(hash, applied)| *hash == wanted && Some(applied.as_str()) == version)
     }
 
     fn remember(&self, key: Key, wanted: u64, version: Option<String>) {

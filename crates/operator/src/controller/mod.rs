@@ -5,12 +5,12 @@
 //!
 //! - Objects: `watch` and `caches` keep those of all clusters, `scope` says in which namespaces; `member_objects` are
 //!   those of one cluster, from the caches or live.
-//! - Observing: `observe`, with `probe` (asks etcd's members), `corruption_check` (compares their data), `outdated` and
+//! - Observing: `observe`, with `probe` (asks etcd's members), `corruption_check` (compares their data), `spec_diff` and
 //!   `volumes` (what is not as the spec asks for), `node`, `pod_problem`, and `upgrade_backup` (the backup before an
 //!   upgrade).
 //! - Remembered by this process only: `health_histories`, `rollout_slots` (which clusters may restart members),
 //!   `backoff`.
-//! - Acting: `act`, with `membership`, `change`, `maintain` and `upgrade_backup` for some kinds of steps; `ensure`
+//! - Acting: `act`, with `membership`, `rollout`, `maintenance` and `upgrade_backup` for some kinds of steps; `ensure`
 //!   repairs what every cluster has, whatever the plan.
 //! - Reporting: `report` writes the status, `events` publishes events.
 //!

@@ -174,7 +174,7 @@ async fn carry_out(
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
     let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.was_announced_by_its_step());
     let Some(waiting) = waiting else { return };
-    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions).filter(|it| it.type_ == "Progressing");
     // What a person has to do something about is told again if it is something else.
     let is_same = |message: &str| !waiting.is_trouble() || message == waiting.message;
     let said = conditions.into_iter().any(|it| it.reason == waiting.reason && is_same(&it.message));

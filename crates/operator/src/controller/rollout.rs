@@ -110,12 +110,12 @@ impl Actor<'_> {
     pub(super) async fn enable_downgrade(&self, target: &str) -> Result<(), Error> {
         let doing = format!("preparing the downgrade to {target}");
         let mut etcd = self.client_of_a_voter()?;
-        let expected = match etcd.validate_downgrade(target).await {
+        let validated = match etcd.validate_downgrade(target).await {
             Ok(()) => etcd.enable_downgrade(target).await,
             Err(error) if matches!(error.cause, Cause::DowngradeInProgress) => etcd.enable_downgrade(target).await,
             Err(error) => Err(error),
         };
-        expected.map_err(|error| etcd_error(doing, error))?;
+        validated.map_err(|error| etcd_error(doing, error))?;
         let note = format!("Asked etcd to make its data readable for {target}");
         self.tell("DowngradeEnabled", &self.cluster.name_any(), note).await
     }

@@ -47,7 +47,7 @@ pub fn resources_in_words(cluster: &EtcdCluster) -> String {
 fn is_short(pod: &Pod, peer: &EtcdPeer) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     // What was said before the pod was changed last is about something else.
-    let is_current = |objects: Option<i64>| objects.is_none() || objects == pod.metadata.generation;
+    let is_current = |seen: Option<i64>| seen.is_none() || seen == pod.metadata.generation;
     let infeasible = conditions.into_iter().any(|it| {
         let is_infeasible = it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible");
         is_infeasible && is_current(it.observed_generation)

@@ -90,7 +90,7 @@ fn what_may_have_been_proven_by_an_earlier_operator_stays_until_another_one_is()
     assert_eq!(days_kept(&last(1), "+?-"), [1, 2, 3], "nobody knows whether the second is good");
     assert_eq!(days_kept(&last(1), "??+"), [3]);
     assert_eq!(days_kept(&last(1), "?+?-"), [2, 3, 4]);
-    assert_eq!(days_kept(&last(1), ".?"), [1, 2], "it takes no other one's location");
+    assert_eq!(days_kept(&last(1), ".?"), [1, 2], "it takes no other one's place");
     assert_eq!(days_kept(&last(2), "???+"), [3, 4], "then it goes as the rules say");
 }
 

@@ -169,11 +169,11 @@ async fn report(plan: &Plan, schedule: &EtcdBackupSchedule, context: &Context) -
     }
     debug!(status = ?plan.status, "reporting");
     status::write(schedule, &plan.status, context).await?;
-    for notices in &plan.notices {
-        if notices.is_bad {
-            context.events.failed(schedule, &notices.reason, notices.note.clone()).await;
+    for notice in &plan.notices {
+        if notice.is_bad {
+            context.events.failed(schedule, &notice.reason, notice.note.clone()).await;
         } else {
-            context.events.done(schedule, &notices.reason, &schedule.name_any(), notices.note.clone()).await;
+            context.events.done(schedule, &notice.reason, &schedule.name_any(), notice.note.clone()).await;
         }
     }
     Ok(())
