@@ -105,3 +105,15 @@ impl Reason {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The agent may be of an earlier version than the operator.
+    #[test]
+    fn reasons_of_earlier_agents_are_read() {
+        let reason = |name: &str| serde_json::from_value::<Reason>(name.into()).unwrap();
+        assert_eq!(["BadOrder", "NotTheSame"].map(reason), [Reason::InvalidRequest, Reason::ContentMismatch]);
+    }
+}

@@ -283,3 +283,14 @@ where
     context.metrics.record_reconcile(kind, result.is_ok(), started.elapsed());
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_of_earlier_operators_are_watched_too() {
+        let selector = labelled_agent_jobs().label_selector;
+        assert_eq!(selector.as_deref(), Some("app.kubernetes.io/name in (etcd-agent,etcd-errand)"));
+    }
+}
