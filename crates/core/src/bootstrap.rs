@@ -1,5 +1,5 @@
-//! Where a cluster stands in its life: not yet recorded, bootstrapping, or bootstrapped. A bootstrapped cluster is never bootstrapped
-//! again, and volumes of an earlier life are taken up again rather than bootstrapped over.
+//! The stage of a cluster: not yet recorded, bootstrapping, or bootstrapped. A bootstrapped cluster is never
+//! bootstrapped again, and volumes of an earlier EtcdCluster are adopted rather than bootstrapped over.
 
 use etcd_operator_api::format_id;
 
@@ -9,13 +9,13 @@ use crate::observed::{Bootstrap, Observed};
 pub enum Stage {
     /// Nothing was ever started: how it will be bootstrapped is recorded first.
     ToRecord(Bootstrap),
-    /// Its volumes are there from an earlier life: it goes on with them.
+    /// Volumes of an earlier EtcdCluster of this name exist: the cluster continues with them.
     ToAdopt(u64),
     Bootstrapping(Bootstrap),
     Bootstrapped(u64),
-    /// What an earlier cluster of this name left is still going away. Nothing may be built on it.
+    /// What an earlier cluster of this name left is still being deleted. Nothing may be built on it.
     ToWait(&'static str),
-    /// What is there can't be made one cluster of.
+    /// What exists can't form one cluster.
     Refused(String),
 }
 
@@ -42,7 +42,7 @@ pub fn stage_of(observed: &Observed) -> Stage {
         [cluster_id] => return Stage::ToAdopt(cluster_id),
         _ => return Stage::Refused(several_clusters(&earlier)),
     }
-    // Members of an earlier cluster that still answer would be taken for those that are to be bootstrapped.
+    // Members of an earlier cluster that still answer would be mistaken for those that are to be bootstrapped.
     if observed.pods.values().any(|pod| pod.deleting) || observed.peers.values().any(|peer| peer.deleting) {
         return Stage::ToWait("members of an earlier cluster of this name are still being deleted");
     }
@@ -55,20 +55,20 @@ pub fn stage_of(observed: &Observed) -> Stage {
     if !unknown.is_empty() {
         return Stage::Refused(unknown_claims(&unknown));
     }
-    // Volumes without a known member: an earlier bootstrap was never seen to the end. It is repeated with its own token,
-    // so that members which did start are met again instead of bootstrapped over.
+    // Volumes without a known member: an earlier bootstrap was never observed to complete. It is repeated with its own
+    // token, so that members which did start are found again instead of bootstrapped over.
     let unfinished = observed.claims.values().find_map(|claim| claim.bootstrap.clone());
     Stage::ToRecord(
         unfinished.unwrap_or_else(|| Bootstrap { token: observed.uid.clone(), size: initial_size(observed) }),
     )
 }
 
-/// A backup is restored to one member, and the others get its data as every new member does.
+/// A backup is restored to one member; the others get its data like every new member.
 fn initial_size(observed: &Observed) -> u32 {
     if observed.restores { 1 } else { observed.replicas }
 }
 
-/// Nobody can tell whether what is on the volumes or what is in the backup is to be had.
+/// It is ambiguous whether the user wants the data on the volumes or in the backup.
 fn volumes_in_the_way(observed: &Observed) -> String {
     let names: Vec<String> = observed.claims.keys().map(|ordinal| observed.names.member_name(*ordinal)).collect();
     format!(
@@ -78,7 +78,7 @@ fn volumes_in_the_way(observed: &Observed) -> String {
     )
 }
 
-/// Whether they hold data, and whose, nobody can tell: a cluster is not bootstrapped over them.
+/// It is unknown whether they hold data, and of which cluster: a cluster is not bootstrapped over them.
 fn unknown_claims(names: &[String]) -> String {
     format!(
         "there are volume claims of this cluster's name that the operator did not make ({}); rename or delete them, or \

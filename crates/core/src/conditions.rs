@@ -20,7 +20,8 @@ impl Statement {
     }
 }
 
-/// The conditions that follow from what is stated now, keeping the time since which a statement has held or not held.
+/// The conditions that follow from the current statements, keeping the time since which a statement has held or not
+/// held.
 pub fn conditions_after(
     previous: &[Condition],
     statements: &[Statement],

@@ -1,20 +1,20 @@
-//! What a comparison of the members' data means: a member that differs from the majority is corrupt. A comparison that
-//! can't tell is no proof that nobody is.
+//! What a comparison of the members' data means: a member that differs from the majority is corrupt. An inconclusive
+//! comparison does not prove that none is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::quorum::quorum;
 
-/// What a member's data amounts to at some revision, by the member's own account.
+/// The hash of a member's data at some revision, as the member reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash {
     pub hash: u32,
-    /// What was compacted away when the hash was made. Hashes of different compactions can't be compared.
+    /// Up to where history was compacted when the hash was computed. Hashes of different compactions can't be compared.
     pub compact_revision: u64,
 }
 
-/// Who has another hash than a majority, by ID. None if that can't be told: there are not two to compare, they don't speak
-/// of the same stretch of history, or no majority agrees.
+/// The members whose hash differs from that of a majority, by ID. `None` if that is inconclusive: there are not two to
+/// compare, they don't cover the same revisions, or no majority agrees.
 pub fn who_differs(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
     let mut votes: BTreeMap<u32, usize> = BTreeMap::new();
     for hash in hashes.values() {
@@ -28,8 +28,9 @@ pub fn who_differs(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
     Some(hashes.iter().filter(|(_, hash)| hash.hash != right).map(|(id, _)| *id).collect())
 }
 
-/// Who may be given up for a comparison that was made just now, if these were known to differ before it. Of two nobody can tell
-/// who is right; but whom a majority has found to differ before, and who still does while all the others agree, does.
+/// The members that may be replaced after a comparison made just now, if `known` were known to differ before it. Of two
+/// members, none is provably right; but one that a majority has found to differ before, and that still differs while
+/// all the others agree, is corrupt.
 pub fn confirmed_by(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> BTreeSet<u64> {
     who_differs(hashes).or_else(|| still_differ(hashes, known)).unwrap_or_default()
 }
@@ -42,8 +43,8 @@ fn still_differ(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> Option<B
     compared.iter().all(|(_, hash)| differs(hash)).then(|| compared.iter().map(|(id, _)| *id).collect())
 }
 
-/// Who is known to differ after a comparison, if these were known before it. Whoever was found to differ is so until a
-/// comparison that could tell has cleared them, or they are no members any more.
+/// The members that are known to differ after a comparison, if `known` were known before it. A member that was found to
+/// differ stays known until a conclusive comparison clears it, or it is no longer a member.
 pub fn known_after(
     hashes: &BTreeMap<u64, Hash>,
     known: &BTreeSet<u64>,
@@ -61,7 +62,7 @@ mod tests {
 
     const NOBODY: [u64; 0] = [];
 
-    /// Members 1, 2, 3 …, and what each says: its hash and its compaction.
+    /// Members 1, 2, 3 …, and what each reports: its hash and its compact revision.
     fn hashes(said: &[(u32, u64)]) -> BTreeMap<u64, Hash> {
         let hash = |(hash, compact_revision): &(u32, u64)| Hash { hash: *hash, compact_revision: *compact_revision };
         (1..).zip(said.iter().map(hash)).collect()
@@ -71,7 +72,7 @@ mod tests {
         who_differs(&hashes(said)).map(|ids| ids.into_iter().collect())
     }
 
-    /// Who is known to differ after a comparison, if 2 was before it.
+    /// The members known to differ after a comparison, if 2 was known before it.
     fn known_after_2(hashes: &BTreeMap<u64, Hash>, members: &[u64]) -> Vec<u64> {
         known_after(hashes, &BTreeSet::from([2]), |id| members.contains(&id)).into_iter().collect()
     }

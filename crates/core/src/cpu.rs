@@ -3,7 +3,7 @@
 use etcd_operator_api::quantity::rounded_down;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// The value of `GOMAXPROCS` for a CPU limit: the whole CPUs in it, and at least one. None if it is no amount.
+/// The value of `GOMAXPROCS` for a CPU limit: its whole CPUs, and at least one. `None` if it is not a valid quantity.
 pub fn gomaxprocs(limit: &Quantity) -> Option<i64> {
     rounded_down(limit).map(|cpus| cpus.max(1))
 }

@@ -1,47 +1,48 @@
-//! What is wrong with a member, and what would help it.
+//! What is wrong with a member, and what would fix it.
 
 use std::collections::BTreeMap;
 
 use crate::gate::REFUSED;
 use crate::observed::{DataState, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
 
-/// How long a member may be out of reach before its pod is restarted, if the user never wants it replaced: half of the
-/// time after which it would be.
+/// Used instead of `replace_after` if the user never wants members replaced: a pod is restarted when its member was
+/// unreachable for half of it.
 const REPLACE_AFTER_DEFAULT: i64 = 300;
-/// How long a pod that was restarted has until it is restarted again, if nothing else can be done.
+/// How long after a restart a pod is restarted again, if nothing else can be done.
 const RESTART_AGAIN_AFTER: i64 = 3600;
-/// How long a pod may take to begin: a volume that was in use elsewhere is let go after six minutes.
+/// How long a pod may take until its first container starts: a volume that was attached elsewhere is force-detached
+/// after six minutes.
 pub const NOT_BEGUN: i64 = 900;
-/// How long what the gate said is believed.
+/// How long a refusal of the gate counts as current.
 const REFUSAL_HOLDS: i64 = 60;
 /// How long a defragmentation may take.
 const DEFRAGMENTATION: i64 = 600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// Its data is gone, so it can never come back as who it was.
+    /// Its data is gone, so it can never return under its old identity.
     DataLost(String),
-    /// Its data is not that of the others.
+    /// Its data differs from that of the others.
     Corrupt,
     /// Its node is down, or the node that its volume is bound to.
     NodeDown {
         since: i64,
-        /// Whether somebody vouches that nothing runs there any more.
+        /// Whether an administrator confirms that nothing runs there any more.
         fenced: bool,
     },
-    /// It could run, and does not answer.
+    /// It could run, but does not answer.
     Unresponsive {
         since: i64,
-        /// When its pod was made, if that was later.
+        /// When its pod was created, if that was later.
         restarted: Option<i64>,
-        /// Whether it was ever started there.
+        /// Whether any container of the pod was ever started.
         began: bool,
-        /// Whether what it was made from is not known to work: then a new member would not either.
+        /// Whether what it was created from is not known to work. If it does not, a new member would not work either.
         untested: bool,
     },
-    /// Its pod was to stop, and does not.
+    /// Its pod should have terminated, but has not.
     NotTerminating { since: i64 },
-    /// It is on its way, or hindered by something that a new member would suffer from as well.
+    /// It is starting, or blocked by something that would also block a new member.
     Blocked,
 }
 
@@ -52,7 +53,7 @@ pub enum Remedy {
     Replace(String),
 }
 
-/// What is wrong with a member of ours. `None` if it is well.
+/// What is wrong with a managed member. `None` if it is healthy.
 pub fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<Diagnosis> {
     if observed.is_corrupt(member) && can_be_compared(observed) {
         return Some(Diagnosis::Corrupt);
@@ -69,8 +70,8 @@ pub fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<Di
     Some(diagnose_unreachable(observed, ordinal, member.id))
 }
 
-/// Whether a finding of corruption could be confirmed now. If not, what else is wrong with somebody comes first: a plan that can't
-/// be confirmed would keep everything else from being done.
+/// Whether a finding of corruption could be confirmed now. If not, other diagnoses come first: a plan that can't be
+/// confirmed would block everything else.
 pub fn can_be_compared(observed: &Observed) -> bool {
     let mut voters = observed.membership.iter().flat_map(Membership::voters);
     voters.all(|voter| observed.is_healthy(voter))
@@ -90,21 +91,21 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<St
     let is_on_a_node = pod.is_some_and(|pod| pod.node.is_some());
     match observed.claims.get(&ordinal) {
         None if !is_on_a_node => Some(format!("the volume claim {name} is gone")),
-        // What is being deleted can't be kept any more; it goes as soon as nobody uses it.
+        // A claim that is being deleted can't be kept; it is deleted as soon as no pod uses it.
         Some(claim) if claim.deleting && !is_on_a_node => Some(format!("the volume claim {name} was deleted")),
         _ => None,
     }
 }
 
-/// Whether all that speaks for a loss is what the gate said some time ago. The data may be back by now; the next try will
-/// tell.
+/// Whether an old refusal of the gate is the only evidence of data loss. The data may be back by now; the next start
+/// will show it.
 fn has_stale_refusal(observed: &Observed, ordinal: u32) -> bool {
     let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
     let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
     refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
 }
 
-/// What the gate said when it did not find the data of a member that must have some.
+/// The message of the gate when it did not find the data of a member that must have some.
 fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
     let expected = pod.expected.filter(|expected| expected.data == DataState::Existing)?;
     let is_about = expected.identity.is_some_and(|identity| identity.member_id == member_id);
@@ -123,11 +124,11 @@ fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: u64) -> Di
     if let Some(node) = node
         && let Some(down_since) = node.down_since
     {
-        // A pod on a node that is out of service is taken away and started elsewhere, with its data if that is possible.
+        // A pod on a node that is out of service is force-deleted and recreated elsewhere, with its data if possible.
         let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
         return Diagnosis::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
     }
-    // If its node finds it well, it may be only the operator that does not reach it.
+    // If the kubelet reports it ready, it may be unreachable only for the operator.
     if pod.ready && !observed.is_reached(ordinal) {
         return Diagnosis::Blocked;
     }
@@ -142,8 +143,8 @@ fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: u64) -> Di
     Diagnosis::Unresponsive { since, restarted, began: pod.began, untested: is_untested(observed, ordinal) }
 }
 
-/// Whether a voter was never seen to answer since it was made, and nobody else shows that it could. A learner costs nothing
-/// to be tried again, and what is kept in a pod can't be had by trying once more.
+/// Whether a voter never answered since it was created, and no other member proves that it could. Retrying a learner
+/// costs nothing, and data that was in a pod can't be recovered by retrying.
 fn is_untested(observed: &Observed, ordinal: u32) -> bool {
     let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
     let is_new = observed.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
@@ -152,16 +153,16 @@ fn is_untested(observed: &Observed, ordinal: u32) -> bool {
     observed.durable && !is_learner && is_new && !is_proven
 }
 
-/// A member does not answer while its database is defragmented, and that may take long.
+/// A member does not answer during a defragmentation, which may take long.
 fn is_being_defragmented(observed: &Observed, ordinal: u32) -> bool {
     let last = observed.peers.get(&ordinal).and_then(|peer| peer.defragmented);
     last.is_some_and(|last| observed.now - last.at < DEFRAGMENTATION)
 }
 
-/// What helps a member. Whether the others can bear it is another question.
+/// What fixes a member. Whether the others can tolerate it is decided elsewhere.
 pub fn remedy_for(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
     match (usual_remedy(observed, diagnosis), diagnosis) {
-        // What it was made from is the likely cause, and that is for the user to change.
+        // The spec that it was created from is the likely cause, and only the user can change that.
         (Remedy::Replace(_), Diagnosis::Unresponsive { untested: true, .. }) => Remedy::Wait,
         (remedy, _) => remedy,
     }
@@ -178,7 +179,7 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         Diagnosis::NodeDown { since, .. } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
             Remedy::Replace("its node is down".to_owned())
         }
-        // The data would go with its pod, so there is nothing to restart it for.
+        // The data would be lost with the pod, so a restart is pointless.
         Diagnosis::Unresponsive { since, .. } if !observed.durable => {
             if observed.replace_after.is_some_and(|after| waited(*since, after)) {
                 Remedy::Replace("not answering".to_owned())
@@ -186,7 +187,7 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
                 Remedy::Wait
             }
         }
-        // It has never begun, so there is nothing to restart: it waits for its volume or its image.
+        // It has never started, so a restart is pointless: it waits for its volume or its image.
         Diagnosis::Unresponsive { began: false, since, restarted, .. } => {
             let after = observed.replace_after.map(|after| after.max(NOT_BEGUN));
             if after.is_some_and(|after| waited(restarted.unwrap_or(*since), after)) {
@@ -201,7 +202,7 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         Diagnosis::Unresponsive { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
             Remedy::RestartPod("member not answering".to_owned())
         }
-        // It can't be replaced. To start may take it long, so it gets time before it is tried once more.
+        // It can't be replaced. Starting may take long, so it gets time before the next restart.
         Diagnosis::Unresponsive { restarted: Some(at), .. }
             if waited(*at, RESTART_AGAIN_AFTER)
                 && (observed.membership.is_none() || observed.replace_after.is_none()) =>
@@ -221,14 +222,14 @@ pub fn restart_after(observed: &Observed) -> i64 {
     observed.replace_after.unwrap_or(REPLACE_AFTER_DEFAULT) / 2
 }
 
-/// Since when each member that is not well has not been, for the next look.
+/// Since when each unhealthy member has been unhealthy, for the next reconcile.
 pub fn unhealthy_since(observed: &Observed) -> BTreeMap<u64, i64> {
     let since = |id: u64| (id, observed.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
     match &observed.membership {
         Some(membership) => {
             membership.members.iter().filter(|it| !observed.is_healthy(it)).map(|it| since(it.id)).collect()
         }
-        // Nobody is known to be well while no quorum answers.
+        // Without a quorum no member is known to be healthy.
         None => {
             let known = known_members(observed).map(|(_, identity, _)| identity.member_id);
             let expected = members_of_pods(observed).map(|(_, identity)| identity.member_id);
@@ -237,18 +238,18 @@ pub fn unhealthy_since(observed: &Observed) -> BTreeMap<u64, i64> {
     }
 }
 
-/// The members as the EtcdPeers know them, for when etcd can't be asked: ordinal, who it is, and whether it ran.
+/// The members according to the EtcdPeers, for when etcd can't be queried: ordinal, identity, and whether it ran.
 pub fn known_members(observed: &Observed) -> impl Iterator<Item = (u32, Identity, bool)> {
     observed.peers.iter().filter_map(|(ordinal, peer)| Some((*ordinal, peer.identity?, peer.started)))
 }
 
-/// The members as their pods know them.
+/// The members according to the annotations of their pods.
 pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (u32, Identity)> {
     observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.expected?.identity?)))
 }
 
 impl ProblemKind {
-    /// What the termination message of the gate means.
+    /// The kind of problem that the termination message of the gate means.
     pub fn of_refusal(words: &str) -> Self {
         if words.starts_with(REFUSED) { ProblemKind::DataLost } else { ProblemKind::Other }
     }

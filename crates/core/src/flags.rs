@@ -1,9 +1,9 @@
-//! Which flags of etcd its versions know: an upgrade must not give a member a flag with which it would not start.
+//! Which flags each version of etcd knows: an upgrade must not give a member a flag with which it would not start.
 //!
-//! The tables are what etcd 3.5.35, 3.6.16 and 3.7.3 say about every flag in their sources: those that they don't know
-//! they refuse as "not defined". Flags that only the operator sets are left out.
+//! The tables come from the flag definitions in the sources of etcd 3.5.35, 3.6.16 and 3.7.3: etcd refuses flags that
+//! it doesn't know as "not defined". Flags that only the operator sets are left out.
 
-/// Flags that came with 3.6. None came with 3.7.
+/// Flags added in 3.6. None were added in 3.7.
 const CAME_WITH_3_6: [&str; 20] = [
     "bootstrap-defrag-threshold-megabytes",
     "compact-hash-check-time",
@@ -27,14 +27,14 @@ const CAME_WITH_3_6: [&str; 20] = [
     "watch-progress-notify-interval",
 ];
 
-/// Flags that went with 3.6.
+/// Flags removed in 3.6.
 const WENT_WITH_3_6: [&str; 2] = ["enable-v2", "experimental-enable-v2v3"];
 
-/// The beginning of the flags that went with 3.7: all that had it, and no others.
+/// The prefix of the flags removed in 3.7: all that had it, and no others.
 const WENT_WITH_3_7: &str = "experimental-";
 
-/// The flags that a minor version of etcd 3 does not know, although another one that is supported does. They are given
-/// without leading dashes. Versions that are newer than all we know are judged like the newest of those.
+/// The flags that a minor version of etcd 3 does not know, although another supported one does. They are given without
+/// leading dashes. Versions newer than all known ones are treated like the newest of those.
 pub fn unknown_flags<'a>(minor: u64, flags: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     flags.filter(|flag| is_unknown(minor, flag)).collect()
 }

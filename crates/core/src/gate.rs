@@ -1,27 +1,28 @@
-//! Whether a member may start on the data that is in its volume. The gate asks this before every start of etcd.
+//! Whether a member may start on the data in its volume. The gate checks this before every start of etcd.
 
 use etcd_operator_api::parse_id;
 
 use crate::observed::{DataState, ExpectedData, Identity};
 
-/// How a refusal begins if the member's data is not there: it is gone, can't be read or is somebody else's.
+/// Prefix of a refusal because the member's data is missing, unreadable or of another member.
 pub const REFUSED: &str = "refused: ";
-/// How a refusal begins if the pod does not say which member it is or whether it has data. Nothing is known to be lost then.
+/// Prefix of a refusal because the pod does not specify its member or whether it has data. No data is known to be lost
+/// then.
 pub const MISCONFIGURED: &str = "misconfigured: ";
-/// The same as gates of earlier operators say it. The gate that runs in a pod is as old as the pod.
+/// The same prefix in gates of earlier operators. The gate in a pod is as old as the pod.
 const EARLIER_MISCONFIGURED: &str = "not told: ";
 
-/// Whether the termination message of a container is a refusal of the gate, this one or an earlier one.
+/// Whether the termination message of a container is a refusal of the gate, of this version or an earlier one.
 pub fn is_refusal(message: &str) -> bool {
     [REFUSED, MISCONFIGURED, EARLIER_MISCONFIGURED].iter().any(|prefix| message.starts_with(prefix))
 }
 
-/// What is in the volume.
+/// What the data dir contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataDirContents {
     Nothing,
     Member(Identity),
-    /// There are files, but they don't tell whose they are.
+    /// There are files, but they don't identify a member.
     Unreadable(String),
 }
 
@@ -29,10 +30,10 @@ pub enum DataDirContents {
 pub enum StartDecision {
     /// The data is this member's, or there is none and none is expected.
     Start,
-    /// The data is of an earlier member: it is moved aside, and the member starts with none.
+    /// The data is of an earlier member: it is moved aside, and the member starts without data.
     Archive(String),
-    /// To start would be wrong, for the reason that this message gives. It begins with [`REFUSED`] if the member must be
-    /// replaced or its data found, and with [`MISCONFIGURED`] if the pod says too little.
+    /// Starting would be wrong, for the reason in this message. It begins with [`REFUSED`] if the member must be
+    /// replaced or its data recovered, and with [`MISCONFIGURED`] if the pod specifies too little.
     Refuse(String),
 }
 
@@ -69,7 +70,7 @@ fn describe(identity: &Identity) -> String {
     format!("member {:x} of the etcd cluster {:x}", identity.member_id, identity.cluster_id)
 }
 
-/// What the texts say that a pod carries for its member; one that is not there is empty. The error is the message of the
+/// The data that a pod expects, parsed from the values that it carries; a missing one is empty. The error is the message of the
 /// refusal.
 pub fn read_expected_data(data: &str, member_id: &str, cluster_id: &str) -> Result<ExpectedData, String> {
     let data = read_data_state(data)
@@ -86,12 +87,12 @@ fn read_id(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// What a pod carries, read.
+/// Parses the data state that a pod carries.
 pub fn read_data_state(text: &str) -> Option<DataState> {
     [DataState::New, DataState::Existing].into_iter().find(|data| stored_data_state(*data) == text)
 }
 
-/// How pods carry it. Gates of earlier operators read it too, so it stays as it was first written.
+/// The data state as pods carry it. Gates of earlier operators read it too, so it stays as it was first written.
 pub fn stored_data_state(data: DataState) -> &'static str {
     match data {
         DataState::New => "Fresh",

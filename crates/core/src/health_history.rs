@@ -1,5 +1,5 @@
-//! What one process remembers from one look at a cluster to the next. What is written in a status may be missing or old,
-//! if it could not be written; what is counted against a member must have been seen.
+//! What one process remembers from one reconcile of a cluster to the next. A status may be missing or stale if it could
+//! not be written; only what this process observed counts against a member.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use crate::observed::Observed;
 
 #[derive(Clone, Debug, Default)]
 pub struct HealthHistory {
-    /// Since when each member was unhealthy at every look, while a quorum answered and nothing was paused; by ID.
+    /// Since when each member was unhealthy in every observation, while a quorum answered and the cluster was not
+    /// paused; by ID.
     unhealthy: BTreeMap<u64, i64>,
 }
 
 impl HealthHistory {
-    /// Remembers a look, and tells since when members have been seen unhealthy. Time in which nobody looked, or in which
-    /// nobody could have come back, does not count against them.
+    /// Remembers an observation, and sets since when members have been observed unhealthy. Time without observations,
+    /// or in which no member could have recovered, does not count against them.
     pub fn keep(&mut self, observed: &mut Observed) {
         let looked_after = observed.membership.as_ref().filter(|_| observed.paused.is_none());
         let unhealthy = looked_after.iter().flat_map(|it| &it.members).filter(|member| !observed.is_healthy(member));

@@ -1,5 +1,6 @@
-//! Who the initial members of a cluster will be, before they exist. etcd derives the IDs of initial members from their peer
-//! URLs and the token alone, so a volume with anybody else's data is recognised before the first start.
+//! The identities of the initial members of a cluster, before they exist. etcd derives the IDs of initial members from
+//! their peer URLs and the token alone, so a volume with the data of any other member is recognised before the first
+//! start.
 
 use sha1::{Digest, Sha1};
 
@@ -10,7 +11,7 @@ pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) ->
     Identity { member_id: member_id(names, bootstrap, ordinal), cluster_id: cluster_id(names, bootstrap) }
 }
 
-/// The ID of the cluster comes from those of all initial members, in order.
+/// The ID of the cluster is derived from those of all initial members, in order.
 pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> u64 {
     let mut members: Vec<u64> = (0..bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
     members.sort_unstable();
@@ -30,7 +31,7 @@ fn first_eight(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// What a real etcd 3.6.16 made of this bootstrap.
+    /// The IDs that a real etcd 3.6.16 derived from this bootstrap.
     #[test]
     fn etcd_comes_to_the_same_ids() {
         let names =

@@ -1,6 +1,6 @@
 //! The decisions of the etcd operator.
 //!
-//! Everything here is a function from what was observed to what should be done or said. Nothing here talks to
+//! Everything here is a function from what was observed to what should be done or reported. Nothing here talks to
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter. What needs a client belongs in the
 //! operator.
 //!

@@ -1,20 +1,20 @@
-//! What keeps members fit: databases that are mostly empty space are defragmented, and alarms whose cause is gone are
-//! disarmed. It waits until nothing else is to be done.
+//! Maintenance of members: databases with much unused space are defragmented, and alarms whose cause is gone are
+//! disarmed. It waits until there is nothing else to do.
 
 use crate::observed::{Alarm, AlarmKind, Defragmentation, Member, Membership, Observed};
 use crate::plan::{Plan, Step};
 
-/// A database is worth defragmenting from this size on, in bytes, if this much of it is unused, in percent.
+/// A database is worth defragmenting from this size in bytes on, if this percentage of it is unused.
 const WORTHWHILE_SIZE: i64 = 100_000_000;
 const WORTHWHILE_PERCENT: i64 = 45;
-/// A database has room again if it is below this part of its quota, in percent.
+/// A database has room again if it is below this percentage of its quota.
 const ROOMY_PERCENT: i64 = 80;
-/// How long after a defragmentation the same database is not defragmented again: in general, and when space is short.
+/// The minimum time between two defragmentations of the same database: in general, and when space is short.
 const PAUSE: i64 = 3600;
 const SHORT_PAUSE: i64 = 10;
 
-/// The alarms of members that are gone: nobody else would ever take them back, and etcd writes nothing until then. One
-/// that blames nobody (0) is about those who are there.
+/// The alarms of members that are gone: nothing else would ever disarm them, and etcd refuses writes until then. An
+/// alarm without a member (0) is about the current ones.
 pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let is_about_others = |id: u64| id != 0 && membership.member(id).is_none();
     observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(Step::Disarm).collect()
@@ -32,13 +32,13 @@ pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
     Plan::steps(steps)
 }
 
-/// It is recorded first, so that one that takes too long is not begun again and again.
+/// It is recorded first, so that a defragmentation that takes too long is not started again and again.
 fn defragment(observed: &Observed, ordinal: u32) -> [Step; 2] {
     let defragmentation = Defragmentation { at: observed.now, compacted: observed.compacted };
     [Step::RecordDefragmentation { ordinal, defragmentation }, Step::Defragment { ordinal }]
 }
 
-/// Whether etcd writes nothing because a database has reached its quota.
+/// Whether etcd refuses writes because a database has reached its quota.
 pub fn is_out_of_space(observed: &Observed) -> bool {
     observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace)
 }
@@ -57,7 +57,7 @@ fn is_roomy(observed: &Observed, size: i64) -> bool {
     size < observed.quota / 100 * ROOMY_PERCENT
 }
 
-/// The member whose database is defragmented next: the leader last, so that it changes as rarely as possible.
+/// The member whose database is defragmented next: the leader last, so that the leadership moves as rarely as possible.
 fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<u32> {
     let leader = observed.leader();
     let fragmented = membership.members.iter().filter(|member| is_worth_defragmenting(observed, member));
@@ -71,8 +71,8 @@ fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
     let last = peer.and_then(|peer| peer.defragmented);
     let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
     if is_out_of_space(observed) && !is_roomy(observed, answer.db_size) {
-        // Room is made by compacting history. How much is in use does not show it: etcd counts what a compaction frees only
-        // with the next write, and there is none.
+        // Room is made by compacting history. The size in use does not show that: etcd counts what a compaction frees
+        // only with the next write, and there is none.
         let made_room = last.is_none_or(|last| observed.compacted.is_some() && last.compacted != observed.compacted);
         return rested(if made_room { SHORT_PAUSE } else { PAUSE });
     }

@@ -11,12 +11,12 @@ use crate::plan::{Start, Step};
 use crate::rollout::{awaits_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
-/// How long after it should have stopped a pod is given up.
+/// How long after it should have terminated a pod is force-deleted.
 const STOPS_WITHIN: i64 = 300;
-/// How long a member that never ran may fail to start before its pod is made anew.
+/// How long a member that never ran may fail to start before its pod is recreated.
 const STARTS_WITHIN: i64 = 120;
 
-/// Starts all initial members at once, with everything they need.
+/// Starts all initial members at once, with everything that they need.
 pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
     let mut steps = Vec::new();
     for ordinal in 0..bootstrap.size {
@@ -36,9 +36,9 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
     steps
 }
 
-/// Starts again whatever is known to belong to a cluster that can't be asked: this is how it comes back after a power
-/// cut, or after it was deleted and recreated. Nobody starts without data: who has none waits until the others can be
-/// asked.
+/// Restarts every known member of a cluster that can't be queried: this is how it recovers from a power cut, or after
+/// it was deleted and recreated. No member starts without data: one that has none waits until the others can be
+/// queried.
 pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
     let mut steps = Vec::new();
     let bootstrap = bootstrap_of(observed, cluster_id);
@@ -46,14 +46,15 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
     for &ordinal in &ordinals {
         let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
         let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
-        // An EtcdPeer that was recreated a moment ago knows nothing yet; its claim does.
+        // An EtcdPeer that was recreated a moment ago records no identity yet; its claim does.
         let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
         let known = recorded.or_else(|| Some((claimed?, true)));
         let identity = match (known, &bootstrap) {
-            // Also one that was not seen running: if it did, its data is needed; if it did not, the gate will say so.
+            // Also a member that was not observed running: if it ran, its data is needed; if it did not, the gate
+            // refuses the start.
             (Some((identity, _)), _) => identity,
-            // An initial member that nobody has seen running. If it has data, it comes back with it. If not, nobody can tell
-            // whether it ever had any, and it waits for those who can.
+            // An initial member that was never observed running. If it has data, it returns with it. If not, it is
+            // unknown whether it ever had any, and it waits until the other members can be queried.
             (_, Some(bootstrap)) if claim.is_some_and(|claim| is_unmarked_initial_claim(claim, bootstrap)) => {
                 initial_members::identity_of(&observed.names, bootstrap, ordinal)
             }
@@ -63,12 +64,12 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
             steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
         }
         let expected = ExpectedData { data: DataState::Existing, identity: Some(identity) };
-        // What is kept in the pod itself does not come back with a new one.
+        // Data in the pod itself does not return with a new pod.
         let run = claim.and_then(|_| {
             let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
             run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, expected, serves_clients: true })
         });
-        // As always: nobody counts on its data before its pod knows that it must have it.
+        // As always, the pod is annotated that it must have data before anything relies on that data.
         let is_annotated = matches!(run, Some(Step::CreatePod { .. }))
             || observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
         steps.extend(run);
@@ -83,17 +84,17 @@ fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
     claim.identity.is_none() && claim.bootstrap.as_ref() == Some(bootstrap)
 }
 
-/// How a cluster was bootstrapped. One that was recreated has it only from the claims of its first life.
+/// How a cluster was bootstrapped. For a recreated EtcdCluster, only the claims of the earlier one record it.
 fn bootstrap_of(observed: &Observed, cluster_id: u64) -> Option<Bootstrap> {
     let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
     let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
     observed.bootstrap.clone().or_else(noted)
 }
 
-/// Gives every member what it needs to run, and records what is known of it.
+/// Creates everything that each member needs to run, and records what is known about it.
 pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
-    // A learner that is not wanted any more is not even started.
+    // A learner that is no longer desired is not even started.
     let staying = ours.filter(|(ordinal, member)| !member.learner || *ordinal < observed.replicas);
     staying.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
 }
@@ -103,8 +104,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
     let peer = observed.peers.get(&ordinal);
     let recorded = peer.filter(|peer| peer.identity == Some(identity));
-    // A claim that was made for a learner may have been taken for proof that it ran. The membership knows better.
-    // One that answers has started too, even if the others have not heard of it yet.
+    // A claim that was created for a learner may have been taken as proof that it ran; the membership is authoritative.
+    // A member that answers has started too, even if the others don't know it yet.
     let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
     let started = member.started || answers;
     if peer.is_none() {
@@ -123,7 +124,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         None if observed.durable && !started => {
             steps.push(Step::CreateClaim { ordinal, bootstrap: None, identity: Some(identity) });
         }
-        // A learner's before it starts: the claim may be one of somebody who was here before, and tell so.
+        // For a learner before it starts: the claim may belong to an earlier member, and be annotated with it.
         Some(claim) if (started || member.learner) && !claim.deleting => {
             let version = data_version(observed, member, claim.version.as_deref());
             if claim.identity != Some(identity) || claim.version != version {
@@ -132,7 +133,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         }
         _ => {}
     }
-    // A new claim or a new pod would not bring the data back.
+    // A new claim or a new pod would not restore the data.
     if started && !observed.is_healthy(member) && data_loss(observed, ordinal, member.id).is_some() {
         return steps;
     }
@@ -140,12 +141,12 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
         Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
         Some(pod) if is_of_another(pod.expected, identity) => steps.extend(stop_pod_of_removed(observed, ordinal, pod)),
         Some(pod) if pod.deleting => {}
-        // It waits for data that never was, and knows a list of members that may be an old one.
+        // The pod waits for data that never existed, and its list of members may be stale.
         Some(pod) if !started && pod.expected.is_some_and(|expected| expected.data == DataState::Existing) => {
             let why = "its member has never run, and must start as a new one".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
-        // The same: members may have come and gone since it was made.
+        // Likewise stale: members may have been added and removed since the pod was created.
         Some(pod) if !started && fails_to_start(observed, pod) => {
             let why = "its member does not start, and may know an old list of members".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
@@ -156,7 +157,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             }
         }
         _ => {
-            // etcd wants exactly the members that there are, also those that somebody else has added.
+            // etcd requires exactly the current members, including those that another client added.
             let all = membership.members.iter();
             let initial_cluster = all.map(|member| (observed.name_of(member), member.peer_url.clone())).collect();
             steps.extend(run_pod(
@@ -166,7 +167,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             ));
         }
     }
-    // Before anybody counts on its data, its pod knows that it must have it.
+    // The pod is annotated that it must have data before anything relies on that data.
     let tells = |step: &Step| matches!(step, Step::AnnotatePod { .. } | Step::CreatePod { .. });
     let is_annotated =
         observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected)) || steps.iter().any(tells);
@@ -176,7 +177,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     steps
 }
 
-/// Whether a pod has had its time to start and ends every time.
+/// Whether a pod has had enough time to start and keeps failing.
 fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
     let ends = pod.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::Other);
     ends && observed.now - pod.created >= STARTS_WITHIN
@@ -186,8 +187,8 @@ fn is_of_another(expected: Option<ExpectedData>, identity: Identity) -> bool {
     expected.and_then(|expected| expected.identity).is_some_and(|known| known != identity)
 }
 
-/// Removes what is left of members that have left the membership and are not wanted back: the pod and the claim, and
-/// the EtcdPeer when both are gone. A claim of this cluster goes even if its EtcdPeer is gone already.
+/// Deletes what is left of members that have left the membership and are not desired: the pod and the claim, and the
+/// EtcdPeer when both are gone. A claim of this cluster is deleted even if its EtcdPeer is already gone.
 pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let mut steps = Vec::new();
     let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
@@ -207,10 +208,10 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
     steps
 }
 
-/// Clears away the volume and the pod of a member that has left. The claim first: from then on nothing new can be started
-/// on it, also not if the rest loses its quorum a moment later. It goes when the pod does.
+/// Deletes the claim and the pod of a member that has left. The claim first: from then on no new pod can start on it,
+/// even if the rest loses its quorum a moment later. It is gone when the pod is.
 pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
-    // Whoever is a member keeps what it has, whatever name or address it goes by now.
+    // A current member keeps what it has, whatever its name or address is now.
     let is_member =
         |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
     let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
@@ -220,7 +221,7 @@ pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) ->
     ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
 }
 
-/// Whether a claim holds data of a cluster, or was made to.
+/// Whether a claim holds data of a cluster, or was created for it.
 fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
     match (claim.identity, bootstrap_of(observed, cluster_id)) {
         (Some(identity), _) => identity.cluster_id == cluster_id,
@@ -229,8 +230,9 @@ fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
     }
 }
 
-/// Stops the pod of a member that was removed. If its node is down, or it does not stop, nobody else would ever say that
-/// it has; and if it still runs there, the others don't know it any more. `None` if it is stopping.
+/// Deletes the pod of a member that was removed. If its node is down, or it does not terminate, nothing else would ever
+/// confirm that it has; and if it still runs there, the others no longer accept it as a member. `None` if it is
+/// terminating.
 fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
     let why = "its member was removed".to_owned();
     let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= STOPS_WITHIN);
@@ -241,7 +243,8 @@ fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<S
     }
 }
 
-/// Whether somebody vouches that a pod runs no more, although its node can't say so, and it can go on elsewhere.
+/// Whether an administrator confirms that a pod no longer runs, although its node can't report it, and the member can
+/// run elsewhere.
 fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
     observed.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
 }
@@ -250,8 +253,8 @@ fn fence(ordinal: u32) -> Step {
     Step::FencePod { ordinal, why: "its node is out of service".to_owned() }
 }
 
-/// Makes the pod, or clears away one that will never run again so that it can be made. None is made on a claim that is
-/// being deleted: it could not run, and might keep the claim from going.
+/// Creates the pod, or deletes one that will never run again so that it can be recreated. No pod is created on a claim
+/// that is being deleted: it could not run, and might block the deletion of the claim.
 fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
     match observed.pods.get(&ordinal) {
         None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
@@ -268,8 +271,8 @@ fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
     }
 }
 
-/// Whether a pod and its claim wait for each other: no node takes the one while the other is being deleted, and that
-/// does not go while a pod wants it.
+/// Whether a pod and its claim block each other: the pod can't be scheduled while the claim is being deleted, and the
+/// claim is not deleted while a pod uses it.
 fn is_held_up(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
     pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
 }

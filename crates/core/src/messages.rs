@@ -1,11 +1,11 @@
-//! What steps do, in words for the user.
+//! Descriptions of steps for the user.
 
 use etcd_operator_api::format_id;
 
 use crate::observed::{Alarm, Observed};
 use crate::plan::Step;
 
-/// What a step does, as a reason and a sentence. Notes for the operator's own use are not worth a word.
+/// What a step does, as a reason and a sentence. Records for the operator's own use are not described.
 pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> {
     let name = |ordinal: &u32| observed.names.member_name(*ordinal);
     Some(match step {

@@ -1,6 +1,6 @@
-//! What the objects and addresses of a cluster are called, and how to read an ordinal back from them.
+//! The names and addresses of a cluster's objects, and how to parse an ordinal from them.
 
-/// Everything that the names and addresses of a cluster's members are made of.
+/// Everything that the names and addresses of a cluster's members consist of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNames {
     pub cluster: String,
@@ -15,7 +15,7 @@ impl ClusterNames {
         format!("{}-{ordinal}", self.cluster)
     }
 
-    /// The DNS name of a member, which follows its pod wherever it runs.
+    /// The DNS name of a member, which follows its pod to any node.
     pub fn host(&self, ordinal: u32) -> String {
         format!("{}.{}.{}.svc.{}", self.member_name(ordinal), self.cluster, self.namespace, self.domain)
     }
@@ -28,17 +28,17 @@ impl ClusterNames {
         format!("http://{}:2379", self.host(ordinal))
     }
 
-    /// The ordinal in the name of a member. Numbers are compared as numbers by all callers: `-10` is above `-9`.
+    /// The ordinal in the name of a member. All callers compare ordinals as numbers: `-10` is above `-9`.
     pub fn ordinal_of_name(&self, name: &str) -> Option<u32> {
         let digits = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
-        // Only the way we write it: `c-01` and `c-+1` are somebody else's.
+        // Only in the canonical form: `c-01` and `c-+1` are not names of this operator.
         digits.parse().ok().filter(|ordinal: &u32| ordinal.to_string() == digits)
     }
 
     /// The ordinal of the member at a peer URL. A member that has not started yet has no name, only this.
     pub fn ordinal_of_url(&self, url: &str) -> Option<u32> {
         let host = url.split_once("://")?.1.split([':', '/']).next()?;
-        // The whole address up to the domain: a member elsewhere may have the same first name.
+        // The whole address up to the domain: a member elsewhere may have the same first label.
         let (name, names) = host.split_once('.')?;
         let ours = format!("{}.{}.svc", self.cluster, self.namespace);
         let is_here = names == ours || names.strip_prefix(&ours).is_some_and(|rest| rest.starts_with('.'));

@@ -1,4 +1,5 @@
-//! What was observed of a cluster before anything is decided: plain data, free of Kubernetes and of etcd's protocol.
+//! The observed state of a cluster, from which everything is decided: plain data, free of Kubernetes and of etcd's
+//! protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,90 +8,91 @@ use etcd_operator_api::format_id;
 use crate::names::ClusterNames;
 use crate::spec_diff::SpecDiff;
 
-/// Everything that decisions are made from. Maps go by ordinal, the number at the end of a member's name. Moments are
-/// seconds since 1970, and lengths of time are seconds.
+/// The input of every decision. Maps are keyed by ordinal, the number at the end of a member's name. Times are in
+/// seconds since 1970, durations in seconds.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub names: ClusterNames,
-    /// The UID of the EtcdCluster, which no other object ever had or will have.
+    /// The UID of the EtcdCluster. No other object ever had it or will have it.
     pub uid: String,
-    /// How many members the user wants.
+    /// The desired number of members.
     pub replicas: u32,
-    /// Whether members keep their data in claims; if not, it goes with their pods.
+    /// Whether members keep their data in claims. If not, the data is lost with the pod.
     pub durable: bool,
-    /// Whether the cluster begins with the data of a backup.
+    /// Whether the cluster is bootstrapped from a backup.
     pub restores: bool,
     /// Whether the EtcdCluster is being deleted.
     pub deleting: bool,
-    /// Where it is written that nothing may be done, if it is.
+    /// Where the cluster is marked as paused, if it is. Nothing is changed while it is.
     pub paused: Option<String>,
     pub now: i64,
-    /// After how long a member that is out of reach is replaced. `None`: never.
+    /// How long a member may be unreachable before it is replaced. `None`: forever.
     pub replace_after: Option<i64>,
     /// Whether databases are defragmented.
     pub defragments: bool,
-    /// How large a database may become, in bytes.
+    /// The quota of a database, in bytes.
     pub quota: i64,
-    /// What was recorded about the bootstrap of the cluster, before it.
+    /// How the cluster is bootstrapped, recorded before it was.
     pub bootstrap: Option<Bootstrap>,
-    /// The ID that etcd gave the cluster. From the moment that it is recorded, nothing is ever bootstrapped again.
+    /// The ID that etcd gave the cluster. Once it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<u64>,
     pub versions: Versions,
-    /// What became of the backup that is to be taken before another minor version.
+    /// The state of the backup that precedes an upgrade to another minor version.
     pub backup_first: BackupFirst,
-    /// What differs between the spec and what members were made from, for those that were made from something else.
+    /// How the spec differs from what a member was created from, for every member that is outdated.
     pub outdated: BTreeMap<u32, SpecDiff>,
-    /// Whether this cluster may restart members now: not all clusters do so at the same time.
+    /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
     pub has_rollout_slot: bool,
-    /// Whether members may be replaced for the sake of their volumes.
+    /// Whether members may be replaced to move them to other volumes.
     pub migrates: bool,
     pub peers: BTreeMap<u32, Peer>,
     pub pods: BTreeMap<u32, Pod>,
     pub claims: BTreeMap<u32, Claim>,
-    /// What each member that was asked answered, or why it didn't.
+    /// The response of each member that was queried, or why there was none.
     pub answers: BTreeMap<u32, Result<Answer, String>>,
-    /// The membership as a quorum knows it. `None` means that no quorum could be asked, and nothing else.
+    /// The membership as a quorum knows it. `None` only ever means that no quorum could be queried.
     pub membership: Option<Membership>,
-    /// Who belongs to the cluster as far as a member knows that answers without a quorum. Good enough to tell, not to act.
+    /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
     pub local_membership: Option<Membership>,
-    /// Since when members that were not well at the last look were not, by ID, as it was reported.
+    /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
     pub unhealthy_since: BTreeMap<u64, i64>,
-    /// The same as far as this process has seen it itself, while a quorum answered and nothing was paused.
+    /// The same as observed by this process itself, while a quorum answered and the cluster was not paused.
     pub observed_unhealthy_since: BTreeMap<u64, i64>,
     pub alarms: BTreeSet<Alarm>,
-    /// The revision up to which history was compacted. It is asked for only when space is short.
+    /// The revision up to which history was compacted. Queried only when space is short.
     pub compacted: Option<i64>,
-    /// The members whose data differs from that which a majority agrees on, by ID.
+    /// The members whose data differs from that of a majority, by ID.
     pub differing: BTreeSet<u64>,
 }
 
-/// What is known about versions of etcd, as they are written: `3.6.16`.
+/// The versions of etcd that matter, in the form `3.6.16`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// What the user asks for.
+    /// The desired version, from the spec.
     pub wanted: String,
-    /// What was last found possible: new members are made with it.
+    /// The desired version that was last found possible. New members are created with it.
     pub accepted: Option<String>,
-    /// What the members have agreed on, as etcd says; as it said last, while it can't be asked.
+    /// The cluster version that the members agreed on, as etcd reports it, or last reported it while it can't be
+    /// queried.
     pub cluster: Option<String>,
-    /// What is noted on the members' volumes: the latest of which there is data.
+    /// The latest data version annotated on the members' claims.
     pub noted: Option<String>,
-    /// Where a downgrade that was begun leads.
+    /// The target of a downgrade that is in progress.
     pub downgrade: Option<String>,
-    /// The earliest one of which entries may be left in the members' logs, if it is known.
+    /// The earliest version whose entries may remain in the members' logs, if known.
     pub oldest_log: Option<String>,
-    /// The flags that the user asks for, without leading dashes.
+    /// The flags in the spec, without leading dashes.
     pub flags: Vec<String>,
 }
 
 impl Versions {
-    /// Whether what the user asks for was found possible.
+    /// Whether the desired version was found possible.
     pub fn is_accepted(&self) -> bool {
         self.accepted.as_ref() == Some(&self.wanted)
     }
 }
 
-/// What etcd raises when it can't go on by itself. It stays until somebody disarms it.
+/// An alarm of etcd, raised when it can't continue by itself. It stays until a client disarms it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alarm {
     pub member_id: u64,
@@ -99,20 +101,20 @@ pub struct Alarm {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlarmKind {
-    /// A database has reached its quota; nothing is written any more.
+    /// A database has reached its quota; etcd refuses writes.
     NoSpace,
-    /// A member's data is not that of the others.
+    /// A member's data differs from that of the others.
     Corrupt,
 }
 
-/// How a cluster is brought into being: by members that all know this.
+/// How a cluster is bootstrapped. All initial members share this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bootstrap {
     pub token: String,
     pub size: u32,
 }
 
-/// Who a member is. An emptied member never comes back under the same identity.
+/// The identity of a member. A member that lost its data never returns under the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub member_id: u64,
@@ -123,61 +125,62 @@ pub struct Identity {
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
     pub identity: Option<Identity>,
-    /// Whether the member was ever seen running under that identity, so that its data must be there.
+    /// Whether the member was ever observed running under that identity, so that its data must exist.
     pub started: bool,
     pub deleting: bool,
-    /// The version of etcd that it asks for.
+    /// The version of etcd in its spec.
     pub version: String,
-    /// Whether its member was ever seen to answer, so that what it was made from is known to work.
+    /// Whether its member ever answered, so that what it was created from is known to work.
     pub proven: bool,
-    /// The last time that a member of this name was given up.
+    /// The last time that a member of this name was replaced.
     pub replacement: Option<Replacement>,
     pub defragmented: Option<Defragmentation>,
 }
 
-/// The last time that a database was defragmented, and the revision up to which its history was compacted by then.
+/// The last defragmentation of a database, and the revision up to which its history was compacted by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defragmentation {
     pub at: i64,
     pub compacted: Option<i64>,
 }
 
-/// The giving up of a member for a new one of the same name.
+/// The replacement of a member by a new one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The member that was given up.
+    /// The member that was replaced.
     pub member_id: u64,
     pub at: i64,
-    /// How often members of this name were given up in close succession.
+    /// How often members of this name were replaced in close succession.
     pub count: u32,
     pub why: String,
 }
 
-/// A node, as far as it matters for what is on it.
+/// A node, as far as it matters for the pods and volumes on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Since when Kubernetes has not heard of it, or it is gone.
+    /// Since when it has not reported to Kubernetes, or it is gone.
     pub down_since: Option<i64>,
-    /// Whether somebody vouches that nothing runs on it any more (the taint `node.kubernetes.io/out-of-service`).
+    /// Whether an administrator confirms that nothing runs on it any more (the taint
+    /// `node.kubernetes.io/out-of-service`).
     pub fenced: bool,
 }
 
-/// What became of the backup that is to be taken before the cluster is brought to another minor version.
+/// The state of the backup that precedes an upgrade to another minor version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BackupFirst {
-    /// None is asked for.
+    /// No backup is required.
     #[default]
     NotAsked,
-    /// It is asked for, and nothing says where to.
+    /// A backup is required, but no schedule says where it goes.
     Nowhere,
-    /// The EtcdBackupSchedule of this name asks for it, but can't be understood.
+    /// The EtcdBackupSchedule of this name requires it, but is invalid.
     InvalidSchedule {
         name: String,
         why: String,
     },
-    /// It has not been begun.
+    /// The backup has not been started.
     ToTake,
-    /// The EtcdBackup of this name is being taken.
+    /// The EtcdBackup of this name is running.
     Running(String),
     Failed {
         name: String,
@@ -190,24 +193,24 @@ pub enum BackupFirst {
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
     pub deleting: bool,
-    /// It ran to an end (it was evicted, say) and will never run again.
+    /// It has terminated (it was evicted, say) and will never run again.
     pub finished: bool,
-    /// What data the pod expects, as it was annotated when it was made or since.
+    /// The data that the pod expects, as annotated when it was created or since.
     pub expected: Option<ExpectedData>,
-    /// Whether the client Service sends clients to it.
+    /// Whether the client Service routes clients to it.
     pub serves_clients: bool,
-    /// Since when clients are sent elsewhere because it is going to be restarted.
+    /// Since when clients are drained from it because it is about to be restarted.
     pub leaving_since: Option<i64>,
     pub created: i64,
-    /// Since when it should have stopped, if it is being deleted.
+    /// When it should have terminated, if it is being deleted.
     pub deleting_since: Option<i64>,
     /// Whether any of its containers was ever started.
     pub began: bool,
-    /// Whether it is busy with fetching or restoring a backup.
+    /// Whether it is fetching or restoring a backup.
     pub restoring: bool,
-    /// Whether its node finds that it is well.
+    /// Whether the kubelet reports it ready.
     pub ready: bool,
-    /// The node that it was given to.
+    /// The node that it is scheduled to.
     pub node: Option<Node>,
     pub problem: Option<Problem>,
 }
@@ -216,9 +219,9 @@ pub struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub kind: ProblemKind,
-    /// In the words of whoever knows.
+    /// As reported by Kubernetes or by the gate.
     pub message: String,
-    /// When it was last found, if that is known.
+    /// When it was last observed, if known.
     pub at: Option<i64>,
 }
 
@@ -226,9 +229,9 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The gate did not find the member's data.
     DataLost,
-    /// No node takes it.
+    /// It can't be scheduled.
     NoNode,
-    /// Its image or something else that it is made of is missing.
+    /// Its image, or something else that it needs, is missing.
     NoImage,
     Other,
 }
@@ -243,9 +246,9 @@ pub struct ExpectedData {
 /// Whether a member's data must be there when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataState {
-    /// It starts for the first time: there is none, or it is somebody's that was here before.
+    /// It starts for the first time: there is no data, or an earlier member left some.
     New,
-    /// It ran before: without its data it must not start.
+    /// It ran before: it must not start without its data.
     Existing,
 }
 
@@ -253,42 +256,42 @@ pub enum DataState {
 #[derive(Clone, Debug, Default)]
 pub struct Claim {
     pub deleting: bool,
-    /// The bootstrap that it was made for.
+    /// The bootstrap that it was created for.
     pub bootstrap: Option<Bootstrap>,
     /// The member whose data it holds.
     pub identity: Option<Identity>,
-    /// The version of etcd whose minor can read the data, and no earlier one.
+    /// The version of etcd whose minor is the earliest that can read the data.
     pub version: Option<String>,
-    /// The node that its volume is bound to, if it is bound to one. It is looked at only if no node takes the pod.
+    /// The node that its volume is bound to, if any. Observed only if the pod can't be scheduled.
     pub node: Option<Node>,
-    /// How large its volume is, as Kubernetes writes it.
+    /// The size of its volume, as Kubernetes writes it.
     pub size: Option<String>,
-    /// Whether it asks for less space than the spec does.
+    /// Whether it requests less space than the spec.
     pub too_small: bool,
-    /// Why it can't be made larger, if that was looked at and it can't.
+    /// Why it can't be expanded, if that was checked and it can't.
     pub cannot_grow: Option<String>,
-    /// How it differs from what the spec asks for in a way that a volume can't follow.
+    /// How it differs from the spec in a way that an existing volume can't follow.
     pub misfit: Option<String>,
 }
 
-/// What a member says about itself.
+/// What a member reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub identity: Identity,
-    /// The member that it takes for the leader.
+    /// The leader, as this member sees it.
     pub leader: Option<u64>,
     pub learner: bool,
     pub version: String,
-    /// The version whose programs could read its data, if it says so.
+    /// The version whose binaries could read its data, if it reports one.
     pub storage_version: Option<String>,
-    /// How large its database is, in bytes, and how much of that is used.
+    /// The size of its database, in bytes, and how much of that is in use.
     pub db_size: i64,
     pub db_in_use: i64,
-    /// Whether it answered a read that needs a quorum. A learner can't.
+    /// Whether it answered a linearizable read, which needs a quorum. A learner can't.
     pub reads: bool,
 }
 
-/// Who belongs to the cluster.
+/// The members of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     pub cluster_id: u64,
@@ -298,7 +301,7 @@ pub struct Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub id: u64,
-    /// The ordinal in its name or its address. None if it is no member that we made.
+    /// The ordinal from its name or its peer URL. `None` if this operator did not create it.
     pub ordinal: Option<u32>,
     pub peer_url: String,
     /// Whether it has ever connected to the others.
@@ -311,34 +314,34 @@ impl Observed {
         self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
     }
 
-    /// The name of a member; its ID if it is none that we made.
+    /// The name of a member, or its ID if this operator did not create it.
     pub fn name_of(&self, member: &Member) -> String {
         member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.names.member_name(ordinal))
     }
 
-    /// Whether a member answers as it should: a voter with a read that needs a quorum, a learner at all.
+    /// Whether a member answers as it should: a voter must answer a linearizable read, a learner any request.
     pub fn is_healthy(&self, member: &Member) -> bool {
         self.answer_of(member)
             .is_some_and(|answer| answer.identity.member_id == member.id && (member.learner || answer.reads))
     }
 
-    /// What whoever runs under a member's name answered, if anybody did.
+    /// The response of the process that runs under a member's name, if there is one.
     pub fn answer_of(&self, member: &Member) -> Option<&Answer> {
         self.answers.get(&member.ordinal?)?.as_ref().ok()
     }
 
-    /// Whether whoever runs under this ordinal answers at all.
+    /// Whether the process that runs under this ordinal answers at all.
     pub fn is_reached(&self, ordinal: u32) -> bool {
         matches!(self.answers.get(&ordinal), Some(Ok(_)))
     }
 
-    /// Whether a member's data is known to be wrong: a majority says so. An alarm alone does not prove it, because etcd
-    /// blames whoever differs from the leader.
+    /// Whether a member's data is known to be wrong, because it differs from that of a majority. An alarm alone is no
+    /// proof: etcd blames the member that differs from the leader.
     pub fn is_corrupt(&self, member: &Member) -> bool {
         self.differing.contains(&member.id)
     }
 
-    /// The member that most others take for the leader.
+    /// The member that most others see as the leader.
     pub fn leader(&self) -> Option<u64> {
         let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
         for answer in self.answers.values().flatten() {

@@ -1,6 +1,6 @@
-//! What to do next. `plan` answers with steps that can be taken now, in this order, of which at most one changes the
-//! membership of etcd; or with what has to be waited for. It is asked again after every change, so a plan never looks
-//! further ahead, and whoever carries it out may stop after any step.
+//! What to do next. `plan` returns the steps that can be taken now, in order, at most one of which changes etcd's
+//! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
+//! its execution may stop after any step.
 
 use etcd_operator_api::format_id;
 
@@ -14,19 +14,19 @@ use crate::rollout::{adopt_version, next_change, recreate_broken, recreate_what_
 use crate::scaling::next_membership_change;
 use crate::volumes::{grow_claims, next_migration};
 
-/// Something to do. Each is safe to do twice.
+/// Something to do. Every step is idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Record how the cluster will be bootstrapped, before anything is started.
     RecordBootstrap(Bootstrap),
-    /// Record that the cluster is bootstrapped. From then on nothing bootstraps again.
+    /// Record that the cluster is bootstrapped. After that, nothing is bootstrapped again.
     RecordClusterId(u64),
     CreatePeer {
         ordinal: u32,
         initial: bool,
         model: Model,
     },
-    /// Record in the EtcdPeer who the member is, and whether it was seen running.
+    /// Record the identity of the member in its EtcdPeer, and whether it was observed running.
     RecordMember {
         ordinal: u32,
         identity: Identity,
@@ -37,7 +37,8 @@ pub enum Step {
         bootstrap: Option<Bootstrap>,
         identity: Option<Identity>,
     },
-    /// Write on the claim whose data it holds and who can read it, so that this is known when nothing else is left.
+    /// Annotate the claim with the member whose data it holds and the version that can read it, so that this is known
+    /// when nothing else is left.
     MarkClaim {
         ordinal: u32,
         identity: Identity,
@@ -47,38 +48,38 @@ pub enum Step {
         ordinal: u32,
         start: Start,
     },
-    /// Tell a running pod what it is to find in its volume if it starts again, and whether clients may come.
+    /// Annotate a running pod with the data that it must find if it starts again, and whether it serves clients.
     AnnotatePod {
         ordinal: u32,
         expected: ExpectedData,
         serves_clients: bool,
     },
-    /// Send clients elsewhere, because the pod is about to be restarted.
+    /// Drain clients from a pod that is about to be restarted.
     DrainPod {
         ordinal: u32,
     },
-    /// Delete an EtcdPeer and its pod, so that both are made anew as the spec asks for. The volume stays.
+    /// Delete an EtcdPeer and its pod, so that both are recreated from the spec. The volume stays.
     RecreatePeer {
         ordinal: u32,
         why: String,
     },
-    /// Give a running pod the labels and annotations that the spec asks for.
+    /// Give a running pod the labels and annotations in the spec.
     Relabel {
         ordinal: u32,
     },
-    /// Give a running pod the resources that the spec asks for, and the labels and annotations.
+    /// Give a running pod the resources in the spec, and the labels and annotations.
     Resize {
         ordinal: u32,
     },
-    /// Ask for as much space as the spec does.
+    /// Request as much space as the spec does.
     GrowClaim {
         ordinal: u32,
     },
-    /// Record that members are made with a version from now on.
+    /// Record the version that members are created with from now on.
     AcceptVersion(String),
-    /// Take a backup before another minor version.
+    /// Take a backup before an upgrade to another minor version.
     TakeBackup,
-    /// Record that the members' logs hold nothing that an earlier version than this wrote.
+    /// Record that the members' logs hold no entries from before this version.
     RecordLogVersion(String),
     /// Have etcd make its data readable for an earlier version.
     EnableDowngrade(String),
@@ -87,12 +88,12 @@ pub enum Step {
         ordinal: u32,
         why: String,
     },
-    /// Stop a pod that does not answer, so that it starts again.
+    /// Terminate a pod whose member does not answer, so that it starts again.
     RestartPod {
         ordinal: u32,
         why: String,
     },
-    /// Delete a pod without waiting for its node, which is down: nobody else would.
+    /// Force-delete a pod whose node is down or does not terminate it: no kubelet would confirm that it stopped.
     FencePod {
         ordinal: u32,
         why: String,
@@ -115,7 +116,7 @@ pub enum Step {
         to: u32,
         to_id: u64,
     },
-    /// Record in the EtcdPeer that a member is given up, before it is.
+    /// Record in the EtcdPeer that a member is replaced, before it is.
     RecordReplacement {
         ordinal: u32,
         replacement: Replacement,
@@ -130,7 +131,7 @@ pub enum Step {
         ordinal: u32,
         defragmentation: Defragmentation,
     },
-    /// Free the space that a database has but does not use. Its member does not serve meanwhile.
+    /// Free the unused space of a database. Its member does not serve meanwhile.
     Defragment {
         ordinal: u32,
     },
@@ -138,8 +139,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether it takes something away, or could do harm if what it is built on is not there any more. Such a step is
-    /// taken only if it would be planned from a look past all caches as well.
+    /// Whether the step removes something, or could do harm if it is based on stale data. Such a step is taken only if
+    /// it is also planned from a live observation that bypasses all caches.
     pub fn needs_live_confirmation(&self) -> bool {
         matches!(
             self,
@@ -156,7 +157,7 @@ impl Step {
         )
     }
 
-    /// The member that it is about. `None` if it is about the whole cluster.
+    /// The member that the step is about. `None` if it is about the whole cluster.
     pub fn ordinal(&self) -> Option<u32> {
         match self {
             Step::RecordBootstrap(_)
@@ -193,7 +194,7 @@ impl Step {
         }
     }
 
-    /// Whether it changes who belongs to the cluster, or who leads it.
+    /// Whether the step changes the members or the leader of the cluster.
     pub fn changes_membership(&self) -> bool {
         matches!(
             self,
@@ -201,7 +202,7 @@ impl Step {
         )
     }
 
-    /// Whether both do the same, for whatever reason.
+    /// Whether both steps do the same, for whatever reason.
     pub(crate) fn is_same_act(&self, other: &Step) -> bool {
         match (self, other) {
             (Step::DeletePod { ordinal, .. }, Step::DeletePod { ordinal: other, .. })
@@ -214,28 +215,28 @@ impl Step {
     }
 }
 
-/// Whether a step would be planned as well from what was observed past all caches. A cache may be old: what it shows is
-/// enough to build something, never to take something away.
+/// Whether a step is also planned from a live observation. A cache may be stale: that is good enough to create
+/// something, never to remove something.
 pub fn is_confirmed(step: &Step, live: &Observed) -> bool {
     plan(live).steps.iter().any(|planned| planned.is_same_act(step))
 }
 
-/// What a new EtcdPeer is made from.
+/// What a new EtcdPeer is created from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Model {
     Spec,
     /// The spec, but with the version that was last found possible.
     SpecWithVersion(String),
-    /// The EtcdPeer of another member, because what the spec asks for may not reach anybody yet.
+    /// The EtcdPeer of another member, because the spec may not be rolled out yet.
     Member(u32),
 }
 
 /// How a member starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The token, if the member bootstraps the cluster together with the others; if not, it joins one.
+    /// The token if the member bootstraps the cluster together with the others; `None` if it joins an existing one.
     pub bootstrap_token: Option<String>,
-    /// Name and peer URL of each member at this time. etcd ignores it if there is data.
+    /// Name and peer URL of each current member. etcd ignores it if there is data.
     pub initial_cluster: Vec<(String, String)>,
     pub expected: ExpectedData,
     pub serves_clients: bool,
@@ -244,14 +245,14 @@ pub struct Start {
 /// Why nothing more can be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// One word, for conditions and events.
+    /// One word in CamelCase, for conditions and events.
     pub reason: &'static str,
-    /// A sentence for a person.
+    /// A sentence for the user.
     pub message: String,
 }
 
 impl Waiting {
-    /// Whether it passes within seconds by itself. What does not is looked at less often.
+    /// Whether it resolves by itself within seconds. Anything else is reconciled less often.
     pub fn is_short(&self) -> bool {
         [
             "Bootstrapping",
@@ -271,7 +272,7 @@ impl Waiting {
         .contains(&self.reason)
     }
 
-    /// Whether it is worth a warning.
+    /// Whether it is worth a warning event.
     pub fn is_trouble(&self) -> bool {
         [
             "VolumesConflict",
@@ -290,12 +291,12 @@ impl Waiting {
         .contains(&self.reason)
     }
 
-    /// Whether the event of the step before it has said it already.
+    /// Whether the event of the preceding step has already reported it.
     pub fn was_announced_by_its_step(&self) -> bool {
         self.reason == "Draining"
     }
 
-    /// Whether nothing gets on until somebody changes something.
+    /// Whether no progress is made until a user changes something.
     pub fn needs_a_person(&self) -> bool {
         [
             "VolumesConflict",
@@ -327,7 +328,7 @@ impl Plan {
         Plan { steps, waiting: None }
     }
 
-    /// This plan, or another if there is nothing to do or to wait for in it.
+    /// This plan, or another one if this has no steps and waits for nothing.
     pub fn or_else(self, other: impl FnOnce() -> Plan) -> Self {
         if self == Plan::default() { other() } else { self }
     }
@@ -338,7 +339,8 @@ impl Plan {
 }
 
 pub fn plan(observed: &Observed) -> Plan {
-    // Kubernetes collects what the cluster owns. The claims are not owned, unless the user wants them gone.
+    // Kubernetes garbage-collects what the cluster owns. It does not own the claims, unless the user wants them
+    // deleted.
     if observed.deleting {
         return Plan::default();
     }
@@ -356,8 +358,8 @@ pub fn plan(observed: &Observed) -> Plan {
     without_futile_pods(planned)
 }
 
-/// Who is made anew or leaves gets no pod before. Kubernetes may refuse the pod, and what fails for a member keeps the rest
-/// from being done for it.
+/// A member that is about to be recreated or removed gets no pod first. Kubernetes may reject the pod, and a failed
+/// step for a member blocks the later steps for it.
 fn without_futile_pods(plan: Plan) -> Plan {
     let goes = |step: &Step| matches!(step, Step::RecreatePeer { .. } | Step::RemoveMember { .. });
     let going: Vec<u32> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
@@ -365,7 +367,7 @@ fn without_futile_pods(plan: Plan) -> Plan {
     Plan { steps: plan.steps.into_iter().filter(|step| !is_futile(step)).collect(), ..plan }
 }
 
-/// The initial members are started all at once. It is bootstrapped when a quorum of them answers.
+/// Starts all initial members at once. The cluster is bootstrapped when a quorum of them answers.
 fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
     let expected = initial_members::cluster_id(&observed.names, bootstrap);
     match &observed.membership {
@@ -384,14 +386,14 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
     Plan { steps, waiting: Some(Waiting::new("Bootstrapping", bootstrap_progress(observed, bootstrap))) }
 }
 
-/// How long after its pod was made it is no wonder that an initial member is ready and not reached yet.
+/// For how long after its pod was created an initial member that is ready may still be unreachable without a report.
 const REACHED_WITHIN: i64 = 60;
 
-/// How many initial members answer. That the others are well, and only the operator does not reach them, is worth a word.
+/// How many initial members answer. Members that are healthy but unreachable for the operator are reported.
 fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of {} initial members answer", bootstrap.size);
-    // What has only just become ready may be reached at the next look.
+    // A pod that has only just become ready may be reached at the next reconcile.
     let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
     let is_unreached = |(ordinal, pod): &(&u32, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
     let unreached = observed.pods.iter().filter(is_unreached);
@@ -418,17 +420,17 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     let mut steps = keep_members_running(observed, membership);
     steps.extend(remove_leftovers(observed, membership));
     steps.extend(disarm_orphans(observed, membership));
-    // Members that are not healthy come before anything is made larger or smaller, and both before members that are well change.
+    // Unhealthy members come before scaling, and both come before changes to healthy members.
     let next = recover_members(observed, membership, || {
         recreate_broken(observed, membership)
             .or_else(|| next_membership_change(observed, membership))
             .or_else(|| next_change(observed, membership))
             .or_else(|| next_migration(observed, membership))
     });
-    // What waits for a person does not keep members from being looked after.
+    // Waiting for a user does not block maintenance.
     let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| !waiting.is_short());
     let care = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
-    // What fails for a member keeps the rest from being done for it, so what may be refused comes last.
+    // A failed step for a member blocks the later steps for it, so steps that may be rejected come last.
     steps.extend(next.steps.into_iter().chain(care).chain(grow_claims(observed)));
     Plan { steps, waiting: next.waiting }
 }

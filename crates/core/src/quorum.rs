@@ -1,11 +1,11 @@
-//! How many voters must agree, and whether a cluster may do without one of them.
+//! How many voters form a quorum, and whether one of them may be removed.
 
-/// The smallest number of voters that is more than half of them.
+/// The smallest majority of the voters.
 pub fn quorum(voters: usize) -> usize {
     voters / 2 + 1
 }
 
-/// Whether a voter may leave: the healthy voters among those that stay must be a quorum of those that stay.
+/// Whether a voter may be removed: the healthy voters among the remaining ones must be a quorum of those.
 pub fn may_remove(voters: usize, healthy_after: usize) -> bool {
     voters > 1 && healthy_after >= quorum(voters - 1)
 }

@@ -1,4 +1,4 @@
-//! What is done about members that are not well: one at a time, and only what the others can bear.
+//! How unhealthy members are recovered: one at a time, and only in ways that the others can tolerate.
 
 use crate::diagnosis::{
     Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_of_pods, remedy_for, restart_after,
@@ -7,12 +7,12 @@ use crate::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::plan::{Plan, Step};
 use crate::scaling::remove_voter;
 
-/// How long after a replacement the next one of the same name must wait; twice as long each time, up to the longest.
+/// How long after a replacement the next one of the same name must wait; doubled each time, up to the maximum.
 const FIRST_WAIT: i64 = 60;
 const LONGEST_WAIT: i64 = 3600;
 
-/// The next thing to do about members that are not well. If there is nothing to do about any of them now, what to do
-/// `otherwise` is done, and it is told what is waited for.
+/// The next step to recover unhealthy members. If nothing can be done about any of them now, the plan is the one from
+/// `otherwise`, which also reports what recovery waits for.
 pub fn recover_members(observed: &Observed, membership: &Membership, otherwise: impl FnOnce() -> Plan) -> Plan {
     if let Some(step) = depose_corrupt_leader(observed, membership) {
         return Plan::steps(vec![step]);
@@ -38,7 +38,7 @@ pub fn recover_members(observed: &Observed, membership: &Membership, otherwise: 
     Plan { waiting: other.waiting.or(waiting), ..other }
 }
 
-/// Whoever joins gets its data from the leader, so nobody leads whose data is known to be wrong, also while it can't be given up.
+/// A new member gets its data from the leader, so no member with corrupt data leads, even while it can't be replaced.
 fn depose_corrupt_leader(observed: &Observed, membership: &Membership) -> Option<Step> {
     if can_be_compared(observed) {
         return None;
@@ -56,7 +56,7 @@ struct UnhealthyMember<'a> {
     remedy: Remedy,
 }
 
-/// The members of ours that are not well and should stay: those that can't be helped by waiting first.
+/// The managed members that are unhealthy and should stay, first those that waiting can't help.
 fn unhealthy_members<'a>(observed: &Observed, membership: &'a Membership) -> Vec<UnhealthyMember<'a>> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
     let staying = ours.filter(|(ordinal, _)| *ordinal < observed.replicas);
@@ -81,7 +81,8 @@ fn urgency(diagnosis: &Diagnosis) -> u8 {
     }
 }
 
-/// Removes a member for good, so that a new one of its name can join. `None` if a learner that gets on comes first.
+/// Removes a member permanently, so that a new one of its name can join. `None` if a learner that makes progress comes
+/// first.
 fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMember, why: &str) -> Option<Plan> {
     let UnhealthyMember { ordinal, member, .. } = *unhealthy;
     let name = observed.names.member_name(ordinal);
@@ -110,7 +111,7 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
     }
     if let Some(learner) = membership.learner().filter(|learner| learner.id != member.id) {
         let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
-        // One change at a time. A learner that gets nowhere makes way, and comes back afterwards.
+        // One change at a time. A learner that makes no progress is removed, and added again afterwards.
         let why = format!("making way for the replacement of {name}");
         return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
     }
@@ -118,13 +119,13 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
     Some(Plan::steps(steps))
 }
 
-/// How long after a member was given up the next one of its name may be.
+/// How long after a replacement the next one of the same name must wait.
 fn wait_after(last: &Replacement) -> i64 {
     let doublings = last.count.saturating_sub(1).min(10);
     (FIRST_WAIT << doublings).min(LONGEST_WAIT)
 }
 
-/// Without a quorum nothing is removed. A pod that hangs may be what it lacks.
+/// Without a quorum nothing is removed. A pod that hangs may be the one missing from the quorum.
 pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
     let silent = members_of_pods(observed).find_map(|(ordinal, identity)| {
         if observed.is_reached(ordinal) {
@@ -140,23 +141,24 @@ pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
     restart(observed, silent?)
 }
 
-/// An initial member that hangs keeps the cluster from bootstrapping. How long it has been silent is how long its pod has been there.
-/// The cluster may serve already, and only the operator not reach it: who is well as its node finds is left alone, and so is
-/// who keeps its data in its pod.
+/// An initial member that hangs keeps the cluster from bootstrapping. It counts as unresponsive since its pod was
+/// created. The cluster may already serve and be unreachable only for the operator: members that the kubelet reports
+/// ready are left alone, and so are those that keep their data in their pods.
 pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> {
     let hangs = |pod: &Pod| pod.began && observed.durable && !pod.ready;
     let silent = observed.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
         let age = observed.now - pod.created;
-        // What has never begun waits for its volume or its image, and has nothing to lose.
+        // A pod that has never started waits for its volume or its image, and has nothing to lose.
         let had_its_time = (hangs(pod) && age >= restart_after(observed)) || (!pod.began && age >= NOT_BEGUN);
-        // To fetch and restore a backup takes as long as it takes.
+        // Fetching and restoring a backup may take any time.
         could_run && had_its_time && !pod.restoring && !pod.deleting && !observed.is_reached(**ordinal)
     });
     restart(observed, (*silent?.0, "member not answering".to_owned()))
 }
 
-/// One pod at a time: none while that of another member is going or has only just come and does not answer yet.
+/// One pod at a time: none while that of another member is terminating, or was only just created and does not answer
+/// yet.
 fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
     let is_member = |pod: &Pod| {
         let identity = pod.expected.and_then(|expected| expected.identity);

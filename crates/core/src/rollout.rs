@@ -1,4 +1,5 @@
-//! How members become what the spec asks for: one at a time, the leader last, and each only when all the others are well.
+//! How members are rolled out to the spec: one at a time, the leader last, and each only while all the others are
+//! healthy.
 
 use crate::observed::{BackupFirst, Member, Membership, Observed, Peer, Pod};
 use crate::plan::{Model, Plan, Step, Waiting, plan};
@@ -7,25 +8,25 @@ use crate::scaling::remove_voter;
 use crate::spec_diff::UpdateMethod;
 use crate::versions::{VersionDecision, decide_version, is_same, is_too_old};
 
-/// How long before a restart clients are sent elsewhere: as long as it takes until all nodes know.
+/// How long clients are drained before a restart: as long as it takes until all nodes have updated their endpoints.
 const CLIENTS_LEAVE_WITHIN: i64 = 2;
-/// After how long clients are sent back if the restart did not come. Longer than a cluster that fails waits for its turn.
+/// After how long clients return if the restart did not happen. Longer than a failing cluster waits for a rollout slot.
 const CLIENTS_STAY_AWAY: i64 = 120;
-/// For how long a member that came back keeps clients waiting for the handover of the leadership.
+/// How long a restarted member may be kept from serving clients until the leadership is transferred.
 const HANDOVER_WITHIN: i64 = 120;
 
-/// How long a pod that is missing is tried to be made before it is taken for refused.
+/// How long a pod may be missing despite attempts to create it before it counts as rejected.
 const REFUSED_AFTER: i64 = 60;
 
-/// Whether clients are sent elsewhere because a member is going to be restarted.
+/// Whether clients are drained from a member because it is about to be restarted.
 pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
     let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
     since.is_some_and(|since| observed.now - since < CLIENTS_STAY_AWAY) && restarts(observed, ordinal)
 }
 
-/// Whether clients should not be sent to a member that came back yet, because the leader is about to hand over. What a
-/// follower passes on to the leader in that moment is lost without a word, and its client waits for seconds; who talks to
-/// the leader itself is told at once. So until then all clients talk to the leader.
+/// Whether a restarted member should not serve clients yet, because the leader is about to transfer the leadership.
+/// Requests that a follower forwards to the leader in that moment are lost silently, and their clients wait for
+/// seconds; the leader's own clients get an error at once. So until then all clients connect to the leader.
 pub fn awaits_handover(observed: &Observed, ordinal: u32) -> bool {
     let Some(membership) = &observed.membership else { return false };
     let leader = observed.leader().and_then(|id| membership.member(id)).and_then(|leader| leader.ordinal);
@@ -38,7 +39,7 @@ pub fn awaits_handover(observed: &Observed, ordinal: u32) -> bool {
         && observed.pods.get(&ordinal).is_none_or(has_come)
 }
 
-/// What a new member is made from: as long as what the spec asks for may not reach anybody, it is made like the others.
+/// What a new member is created from: like the others for as long as the spec may not be rolled out.
 pub fn model_of_new(observed: &Observed) -> Model {
     if follows_the_spec(observed) {
         return Model::Spec;
@@ -50,14 +51,15 @@ pub fn model_of_new(observed: &Observed) -> Model {
     }
 }
 
-/// Whether a new member would be made from something else than this one was, or could not join as it is.
+/// Whether a new member would be created from something else than this one was, or whether this one could not join as
+/// it is.
 pub fn is_to_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
     (needs_a_new_pod(observed, ordinal) && follows_the_spec(observed)) || is_late()
 }
 
-/// Whether what the spec asks for may reach new members. What was accepted may have become impossible since: the members
-/// may have agreed on another version.
+/// Whether new members may be created from the spec. An accepted version may have become impossible since: the members
+/// may have agreed on another one.
 fn follows_the_spec(observed: &Observed) -> bool {
     observed.versions.is_accepted() && decide_version(observed) == VersionDecision::Possible
 }
@@ -66,14 +68,14 @@ fn restarts(observed: &Observed, ordinal: u32) -> bool {
     observed.outdated.get(&ordinal).is_some_and(|change| change.method == UpdateMethod::Restart)
 }
 
-/// Whether it takes a new pod to give a member what is asked for. What runs can be given other labels and resources as it
-/// runs. What was refused, or no node takes, or does not start, is helped by nothing but a new pod.
+/// Whether a member needs a new pod to match the spec. A running pod can be given other labels and resources in place.
+/// A pod that was rejected, can't be scheduled or does not start can only be replaced by a new one.
 fn needs_a_new_pod(observed: &Observed, ordinal: u32) -> bool {
     let runs = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some() && pod.problem.is_none());
     restarts(observed, ordinal) || (observed.outdated.contains_key(&ordinal) && !runs)
 }
 
-/// What has to come before any member is changed: nothing if the version that is asked for is possible and accepted.
+/// What has to precede any change to a member: nothing if the desired version is possible and accepted.
 fn before_any_change(observed: &Observed) -> Plan {
     match decide_version(observed) {
         VersionDecision::Possible if observed.versions.is_accepted() => Plan::default(),
@@ -87,7 +89,7 @@ fn before_any_change(observed: &Observed) -> Plan {
     }
 }
 
-/// What has to come before another minor version is accepted, from where there may be no way back.
+/// What has to precede accepting another minor version, which may be irreversible.
 fn back_up_first(observed: &Observed) -> Plan {
     match &observed.backup_first {
         BackupFirst::NotAsked | BackupFirst::Taken => Plan::default(),
@@ -114,23 +116,23 @@ fn back_up_first(observed: &Observed) -> Plan {
     }
 }
 
-/// What has to come before the first member of a new EtcdCluster is made. One that was created again goes on with the data
-/// that it finds, if it asks for a version that can read it.
+/// What has to precede creating the first member of a new EtcdCluster. A recreated one continues with the data that it
+/// finds, if the version in its spec can read it.
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
     let is_not_bootstrapped = observed.cluster_id.is_none() && !observed.versions.is_accepted();
     let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_not_bootstrapped);
     let plan = before_any_change(observed);
-    // A bootstrap that has begun goes on with the version that it began with.
+    // A bootstrap that has started continues with the version that it started with.
     let goes_on = observed.versions.accepted.is_some() && plan.steps.is_empty();
     Some(plan).filter(|plan| is_new && !goes_on && *plan != Plan::default())
 }
 
-/// Whether there is anything to change, or to take back.
+/// Whether there is nothing to change or to revert.
 fn is_as_asked_for(observed: &Observed) -> bool {
     observed.outdated.is_empty() && observed.versions.is_accepted() && observed.versions.downgrade.is_none()
 }
 
-/// The next step towards what the spec asks for, if everybody is well.
+/// The next step of the rollout, if all members are healthy.
 pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
     if is_as_asked_for(observed) {
         return newcomer(observed, membership).map(|it| wait_for_newcomer(observed, it)).unwrap_or_default();
@@ -140,14 +142,14 @@ pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
         .or_else(|| restart_next(observed, membership))
 }
 
-/// A member that was made anew and has not been seen well since.
+/// A member that was recreated and has not been observed healthy since.
 fn newcomer<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
     let is_proven = |ordinal: u32| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
     membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
 }
 
-/// A member that was never well since it was made, and was made from what is not asked for any more, is made anew before
-/// anything else: this costs nothing, and it may be what is wrong with it.
+/// A member that was never healthy since it was created, and was created from an outdated spec, is recreated before
+/// anything else: this costs nothing, and the outdated spec may be the cause.
 pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
     let is_fit = |member: &Member| observed.is_healthy(member) && !is_stopping(observed, member);
     let broken = membership.voters().filter(|voter| !observed.is_healthy(voter));
@@ -158,13 +160,14 @@ pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
         may_be_recreated(observed, *ordinal) && keeps_its_data && others >= quorum(membership.voters().count())
     });
     let Some(ordinal) = broken else { return Plan::default() };
-    // What is only waited for does not keep anything else from being done.
+    // Waiting alone does not block anything else.
     Plan::steps(before_any_change(observed).or_else(|| Plan::steps(vec![replace(observed, ordinal)])).steps)
 }
 
-/// A learner that gets nowhere and was made from what is not asked for any more makes way for one that is.
+/// A learner that makes no progress and was created from an outdated spec is removed, so that one from the current spec
+/// can join.
 pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
-    // Without a pod, it is the pod that may be refused.
+    // A missing pod counts too: it may be rejected.
     if observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_none()) {
         return Vec::new();
     }
@@ -174,12 +177,12 @@ pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Ve
     if needs_a_new_pod(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
 }
 
-/// Without a quorum, or before there is one, what does not run and was made from what is not asked for any more is made
-/// anew: it may be what the others wait for.
+/// Without a quorum, or before there is one, a member that does not run and was created from an outdated spec is
+/// recreated: the others may be waiting for it.
 pub fn recreate_what_does_not_run(observed: &Observed) -> Vec<Step> {
     let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
     let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && may_be_recreated(observed, *it));
-    // What is kept in a pod goes with it, unless there is nothing: it never got as far as a node, or there is no cluster yet.
+    // Data in a pod is lost with it, unless there is none: the pod was never scheduled, or there is no cluster yet.
     let has_nothing = |ordinal: u32| {
         observed.cluster_id.is_none() || observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_none())
     };
@@ -194,14 +197,14 @@ pub fn recreate_what_does_not_run(observed: &Observed) -> Vec<Step> {
     idle.into_iter().map(|ordinal| replace(observed, ordinal)).collect()
 }
 
-/// Whether a member that is not well was made from what never worked and is not asked for any more. One that did work
-/// comes back as it was: what is asked for now may not work either. Unless it has no place, and nobody has failed yet with
-/// what is asked for.
+/// Whether an unhealthy member was created from an outdated spec that never worked. One that did work is restarted
+/// unchanged: the current spec may not work either. The exception is a member that can't be scheduled, as long as no
+/// member has failed with the current spec.
 fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
-    // Without a quorum there is nothing to lose by it.
+    // Without a quorum there is nothing to lose.
     let has_rollout_slot = observed.has_rollout_slot || observed.membership.is_none();
     let may_try_another = has_no_place(observed, ordinal) && has_rollout_slot && !observed.peers.iter().any(has_failed);
     needs_a_new_pod(observed, ordinal)
@@ -209,8 +212,8 @@ fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
         && (!peer.proven || may_try_another)
 }
 
-/// Whether no node takes a member's pod, or Kubernetes refuses to make it: it has been missing for long although it was tried.
-/// Without a quorum a pod that is missing says nothing: after a power cut they all are, and come back as they were.
+/// Whether a member's pod can't be scheduled, or Kubernetes rejects it: it has been missing for long despite attempts
+/// to create it. Without a quorum a missing pod means nothing: after a power cut all are missing, and return unchanged.
 fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
     match observed.pods.get(&ordinal) {
         Some(pod) => pod.node.is_none(),
@@ -221,7 +224,7 @@ fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
     }
 }
 
-/// Whether a member has never run, so that nothing is lost with its pod.
+/// Whether a member has never run, so that no data is lost with its pod.
 fn has_no_data(observed: &Observed, ordinal: u32) -> bool {
     let is_placed = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some());
     observed.member(ordinal).is_some_and(|member| !member.started) && !is_placed
@@ -231,7 +234,7 @@ fn is_stopping(observed: &Observed, member: &Member) -> bool {
     member.ordinal.and_then(|ordinal| observed.pods.get(&ordinal)).is_some_and(|pod| pod.deleting)
 }
 
-/// What can be changed without a restart.
+/// Changes that need no restart.
 fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
     let running = |ordinal: &&u32| {
         let pod = observed.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
@@ -243,7 +246,7 @@ fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
     let ordinal = *ordinal;
     match change.method {
         UpdateMethod::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
-        // With less memory it may be killed: nobody else should be away then.
+        // With less memory it may be OOM-killed: no other member may be down then.
         _ => if_all_are_well(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
     }
 }
@@ -269,7 +272,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     }
 }
 
-/// The leader is the last. It hands over to a member that is as asked for, and is a follower then.
+/// The leader is restarted last. It transfers the leadership to an updated member, and is a follower then.
 fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (u32, &Member)) -> Plan {
     let heirs = membership.voters().filter(|voter| voter.id != leader.id);
     match heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
@@ -278,7 +281,7 @@ fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): 
     }
 }
 
-/// Clients leave first. If the data would go with the pod, a new member comes instead.
+/// Clients are drained first. If the data would be lost with the pod, the member is replaced by a new one instead.
 fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Plan {
     let is_doomed = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
     let keeps_its_data = observed.durable && !is_doomed;
@@ -293,7 +296,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
     let leaving =
         observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal));
     match leaving {
-        // There is nowhere else to go.
+        // No other member can serve the clients.
         None if membership.voters().count() == 1 => Plan::steps(vec![replace(observed, ordinal)]),
         None if !observed.pods.iter().any(serves) => {
             Plan::waiting("RollingOut", "waiting for another member to serve clients before the next restart")
@@ -319,9 +322,10 @@ fn reason_for(observed: &Observed, ordinal: u32) -> String {
     }
 }
 
-/// Nobody is restarted while anybody is not well, or is not what it should be by now. What is waited for then.
+/// What to wait for before a restart: no member is restarted while another one is unhealthy, or does not run the
+/// version that it should.
 fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
-    // As long as its node does not find it well, no clients are sent to it.
+    // While the kubelet does not report the pod ready, no clients are routed to it.
     let is_ready = |member: &Member| {
         member.ordinal.is_none_or(|ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.ready && !pod.deleting))
     };
@@ -330,7 +334,7 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
         return wait_for(observed, ill);
     }
     for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {
-        // Who is restarted anyway may be what was wrong.
+        // A member that is restarted anyway is not checked: the restart may fix it.
         let staying = member.ordinal.filter(|ordinal| !restarts(observed, *ordinal));
         let peer = staying.and_then(|ordinal| observed.peers.get(&ordinal));
         if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
@@ -361,7 +365,7 @@ fn wait_for(observed: &Observed, ill: &Member) -> Plan {
     Plan { steps: Vec::new(), waiting: Some(waiting) }
 }
 
-/// Whether a cluster is about to restart members, or in the middle of it, and so needs a turn.
+/// Whether a cluster is about to restart members, or in the middle of it, and so needs a rollout slot.
 pub fn needs_rollout_slot(observed: &Observed) -> bool {
     let Plan { steps, waiting } = plan(observed);
     let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::RecreatePeer { .. });
@@ -376,7 +380,7 @@ fn wait_for_newcomer(observed: &Observed, newcomer: &Member) -> Plan {
     Plan::waiting("MemberStarting", message)
 }
 
-/// How far a change is: how many members are as asked for, and what changed for the others.
+/// The progress of a rollout: how many members are up to date, and which fields changed for the others.
 pub fn progress(observed: &Observed) -> String {
     let mut fields: Vec<&String> = observed.outdated.values().flat_map(|change| &change.fields).collect();
     fields.sort();
@@ -386,7 +390,7 @@ pub fn progress(observed: &Observed) -> String {
     format!("{} of {} members up to date{why}", updated(observed), observed.replicas)
 }
 
-/// How many members are as the spec asks for, and well.
+/// How many members match the spec and are healthy.
 pub fn updated(observed: &Observed) -> usize {
     let members = observed.membership.iter().flat_map(|membership| &membership.members);
     let is_updated = |member: &&Member| {

@@ -1,5 +1,5 @@
-//! The next change of the membership, one at a time: new members come as learners and are promoted when they have
-//! caught up; the highest ordinal leaves first, never as the leader, and never if the rest could not go on.
+//! The next change of the membership, one at a time: new members join as learners and are promoted when they have
+//! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
 use etcd_operator_api::format_id;
 
@@ -14,15 +14,16 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         return finish_learner(observed, learner);
     }
     let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
-    // The highest, but before it whoever should leave and is of no use: the rest can spare that one most easily.
+    // The highest ordinal, but first an unhealthy voter that should be removed anyway: the rest can spare it most
+    // easily.
     let highest = ours.iter().max_by_key(|(ordinal, voter)| {
         let useless = *ordinal >= observed.replicas && !observed.is_healthy(voter);
         (useless, *ordinal)
     });
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
     let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
-    // An initial member that has not started yet was told who its fellows are. If that changed, it could not start; unless
-    // it should leave anyway.
+    // An initial member that has not started yet knows a fixed list of initial members. If the membership changed, it
+    // could not start; unless it should be removed anyway.
     let starting = ours.iter().find(|(ordinal, voter)| !voter.started && *ordinal < observed.replicas);
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
@@ -36,14 +37,14 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         (Some((ordinal, voter)), ..) => {
             remove_voter(observed, membership, *ordinal, voter, "spec.replicas was lowered")
         }
-        // etcd lets nobody join while a downgrade is in progress. It is taken up again afterwards.
+        // etcd lets no member join while a downgrade is in progress. The downgrade is resumed afterwards.
         (None, Some(_), None) if observed.versions.downgrade.is_some() => step(Step::CancelDowngrade),
-        // Before an ordinal that is too high leaves, the one that is missing comes: never fewer than asked for.
+        // A missing ordinal is added before one that is too high is removed: never fewer members than desired.
         (None, Some(ordinal), None) => grow(observed, membership, ordinal),
     }
 }
 
-/// A learner is in flight: it is promoted, or taken away if the user has changed their mind.
+/// A learner is in flight: it is promoted, or removed if it is no longer desired.
 fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
         return waiting(
@@ -78,12 +79,12 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
 
 fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     let name = observed.names.member_name(ordinal);
-    // A new member gets a new volume: with the old one something was wrong, or it was given up.
+    // A new member gets a new volume: the old one was faulty, or its member was replaced.
     let steps = clear_away(observed, membership, ordinal);
     if !steps.is_empty() {
         return Plan::steps(steps);
     }
-    // Whatever ran under this name before must be gone: two processes never share a volume.
+    // The earlier pod of this name must be gone: two processes never share a volume.
     if observed.pods.contains_key(&ordinal) {
         return waiting("OldPodTerminating", format!("waiting for the old pod of {name} to terminate"));
     }
@@ -94,7 +95,7 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
         Some(peer) if peer.deleting => {
             waiting("OldPeerTerminating", format!("waiting for the old EtcdPeer {name} to be deleted"))
         }
-        // It was made from what is not asked for any more.
+        // It was created from an outdated spec.
         Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::DeletePeer { ordinal }),
         Some(_) => step(Step::AddLearner { ordinal }),
         None => Plan::steps(vec![
@@ -104,14 +105,14 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     }
 }
 
-/// Removes a voter, if the others can go on without it; not before it has handed over the leadership.
+/// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
 pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
     let name = observed.names.member_name(ordinal);
     let voters = membership.voters().count();
-    // Who is about to stop can't be counted on any more.
+    // A voter whose pod is terminating does not count as healthy.
     let stops = |voter: &Member| voter.ordinal.and_then(|it| observed.pods.get(&it)).is_some_and(|pod| pod.deleting);
     let others = membership.voters().filter(|it| it.id != leaving.id && observed.is_healthy(it) && !stops(it));
-    // Those whose data is wrong still make a quorum, but they don't outvote anybody about whose data is.
+    // Voters with corrupt data still count for a quorum, but not when it is decided whose data is corrupt.
     let fit: Vec<&Member> =
         others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
     if !may_remove(voters, fit.len()) {

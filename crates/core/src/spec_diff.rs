@@ -1,4 +1,4 @@
-//! What differs between what a member was made from and what its user asks for now, and what it takes to change it.
+//! How the current spec differs from what a member was created from, and how the member is updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,36 +12,36 @@ use crate::cpu::gomaxprocs;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecDiff {
-    /// What differs, in the words of the user: `spec.podTemplate.resources`.
+    /// The fields that differ, as the user knows them: `spec.podTemplate.resources`.
     pub fields: Vec<String>,
     pub method: UpdateMethod,
 }
 
-/// How a member is changed, from the least to the most that it notices.
+/// How a member is updated, from the least to the most disruptive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpdateMethod {
-    /// Labels and annotations are changed as it runs.
+    /// Labels and annotations are changed in place.
     Relabel,
-    /// Kubernetes gives the running container more or less.
+    /// Kubernetes resizes the running container.
     Resize,
-    /// It is restarted.
+    /// The member is restarted.
     Restart,
 }
 
-/// What a member was made from.
+/// What a member was created from.
 pub struct Current<'a> {
     pub spec: &'a EtcdPeerSpec,
-    /// What the annotation that asks for a restart said at that time.
+    /// The value of the annotation that requests a restart at that time.
     pub restart: Option<&'a str>,
-    /// The image that its pod was made with, if that is known: what runs may have been put there by somebody else.
+    /// The image that its pod was created with, if known: another client may have changed the one that runs.
     pub image: Option<&'a str>,
-    /// Whether Kubernetes refused to give its pod the resources that are asked for now.
+    /// Whether Kubernetes refused to give its pod the desired resources.
     pub refuses_resize: bool,
-    /// Whether its node can't give its pod what it was promised.
+    /// Whether its node can't provide the resources that its pod was promised.
     pub is_short: bool,
 }
 
-/// What its user asks for.
+/// The desired state.
 pub struct Desired<'a> {
     pub spec: &'a EtcdClusterSpec,
     pub restart: Option<&'a str>,
@@ -66,7 +66,7 @@ fn differences(made: &Current, wanted: &Desired) -> Vec<(String, UpdateMethod)> 
     let version = format!("spec.version {} → {}", old.version, new.version);
     differs(old.version != new.version, &version, UpdateMethod::Restart);
     differs(old.image != new.image, "spec.image", UpdateMethod::Restart);
-    // The user left it to the operator, and that was told another repository.
+    // The user left the image to the operator, which was configured with another repository.
     let is_elsewhere = made.image.is_some_and(|image| image != wanted.image);
     let by_operator = old.version == new.version && old.image == new.image && is_elsewhere;
     differs(by_operator, "the operator's repository of etcd images", UpdateMethod::Restart);
@@ -74,7 +74,7 @@ fn differences(made: &Current, wanted: &Desired) -> Vec<(String, UpdateMethod)> 
     let restart = wanted.restart.is_some() && wanted.restart != made.restart;
     differs(restart, &format!("the annotation {RESTART}"), UpdateMethod::Restart);
     let (old, new) = (old.pod_template(), new.pod_template().unwrap_or_default());
-    // What its node does not have is no matter any more if something else is asked for.
+    // What its node lacks does not matter if other resources are desired.
     let is_short = made.is_short && method_to_resize(old.resources.as_ref(), new.resources.as_ref()).is_none();
     differs(is_short, "spec.podTemplate.resources (its node does not have them)", UpdateMethod::Restart);
     found.extend(differences_in_pod(&old, &new, made.refuses_resize));
@@ -100,8 +100,8 @@ fn differences_in_pod(old: &PodTemplate, new: &PodTemplate, refuses_resize: bool
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// How resources are changed, if they are. CPU and memory of a running container can be; but how many threads etcd uses is
-/// decided when it starts.
+/// How resources are changed, if they are. CPU and memory of a running container can be resized; but etcd decides at
+/// its start how many threads it uses.
 fn method_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceRequirements>) -> Option<UpdateMethod> {
     let (old, new) = (old.cloned().unwrap_or_default(), new.cloned().unwrap_or_default());
     let of = |amounts: &Option<Amounts>| amounts.clone().unwrap_or_default();
@@ -109,7 +109,7 @@ fn method_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceReq
     let mut changed = changed_amounts(&old_limits, &new_limits);
     changed.extend(changed_amounts(&of(&old.requests), &of(&new.requests)));
     let threads = |limits: &Amounts| limits.get("cpu").and_then(gomaxprocs);
-    // What is not asked for any more can't be taken back from a running container.
+    // A request or limit can't be removed from a running container.
     let keeps = |old: &Amounts, new: &Amounts| old.keys().all(|name| new.contains_key(name));
     let in_place = changed.iter().all(|name| name == "cpu" || name == "memory")
         && keeps(&old_limits, &new_limits)
@@ -123,7 +123,7 @@ fn method_to_resize(old: Option<&ResourceRequirements>, new: Option<&ResourceReq
     }
 }
 
-/// The names of what there is more or less of.
+/// The names of the resources whose amounts differ.
 fn changed_amounts(old: &Amounts, new: &Amounts) -> BTreeSet<String> {
     let is_same = |name: &String| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => same_amount(old, new),
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(short(&[("podTemplate.resources.requests.cpu", r#""50m""#)]), Some(UpdateMethod::Resize));
     }
 
-    /// What a user writes reaches this as the API server stores it.
+    /// The spec arrives here as the API server stores it.
     #[test]
     fn a_cluster_and_its_peer_agree_on_their_defaults() {
         let spec = cluster(&[]);

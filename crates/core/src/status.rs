@@ -1,4 +1,4 @@
-//! What to report about a cluster in its status: from what etcd itself says, never from the phases of pods alone.
+//! The status to report about a cluster: from what etcd itself reports, never from the phases of pods alone.
 
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{EtcdClusterStatus, MemberRole, MemberStatus, format_id};
@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::quorum::quorum;
 use crate::rollout::{progress, updated};
 
-/// The status to report. It equals the previous one if there is nothing new to say.
+/// The status to report. It equals the previous one if nothing changed.
 pub fn status_to_report(
     observed: &Observed,
     plan: &Plan,
@@ -43,7 +43,7 @@ pub fn status_to_report(
     }
 }
 
-/// A quorum answers if one member could do a read that needs one.
+/// A quorum is available if one member could answer a linearizable read.
 fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Statement {
     let healthy = healthy_voters(observed);
     if healthy > 0 && is_out_of_space(observed) {
@@ -76,8 +76,8 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
     }
 }
 
-/// That so many members lost their data that the others will never be a quorum again, if so: waiting does not help, and
-/// what does is for the user to choose.
+/// The statement that too many members lost their data for the rest to ever regain a quorum, if so: waiting does not
+/// help, and how to recover is for the user to choose.
 fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Option<Statement> {
     let mut known = last_known_voters(observed, previous);
     known.sort_unstable();
@@ -163,7 +163,7 @@ fn mebibytes(bytes: i64) -> String {
 }
 
 fn progressing(observed: &Observed, plan: &Plan) -> Statement {
-    // The membership change is what a person wants to read about; it comes last.
+    // The membership change is the most relevant step for the user; it comes last.
     let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
     match (doing, &plan.waiting) {
         (_, Some(waiting)) if waiting.needs_a_person() => {
@@ -190,7 +190,7 @@ fn degraded(observed: &Observed) -> Statement {
     }
 }
 
-/// Which members are not well, and why. A learner that has not started yet is on its way, not ill.
+/// The unhealthy members, and why they are. A learner that has not started yet is starting, not unhealthy.
 fn problems(observed: &Observed) -> Vec<String> {
     let ordinals: Vec<u32> = match &observed.membership {
         Some(membership) => {
@@ -215,7 +215,7 @@ fn problems(observed: &Observed) -> Vec<String> {
         .collect()
 }
 
-/// Members that are well, but whose volumes go as soon as their pods do.
+/// Healthy members whose volumes are deleted as soon as their pods are.
 fn doomed(observed: &Observed) -> impl Iterator<Item = String> {
     let members = observed.membership.iter().flat_map(|it| &it.members).filter(|it| observed.is_healthy(it));
     let ordinals = members.filter_map(|member| member.ordinal);
@@ -225,7 +225,7 @@ fn doomed(observed: &Observed) -> impl Iterator<Item = String> {
     })
 }
 
-/// The members that were given up and whose successors don't vote yet.
+/// The members that were replaced and whose successors are not voters yet.
 fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
     let given_up = observed.peers.iter().filter(|(ordinal, peer)| {
         let has_no_vote =
@@ -235,13 +235,13 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
     given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.names.member_name(*ordinal)))
 }
 
-/// Voters that somebody else added can't be asked how they are; that they count is worth a word.
+/// The health of voters that another client added can't be queried; they count for the quorum, so they are reported.
 fn foreign_and_silent(observed: &Observed) -> impl Iterator<Item = String> {
     let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
     voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", format_id(voter.id)))
 }
 
-/// What etcd says about wrong data and no majority confirms.
+/// Corruption that etcd reports and no majority confirms.
 fn blamed(observed: &Observed) -> impl Iterator<Item = String> {
     let unconfirmed = observed
         .alarms
@@ -274,7 +274,7 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
         (None, _) => format!("{name} has no pod"),
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is terminating"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
-        // Without a quorum that is no wonder: etcd does not serve anybody before it has joined one.
+        // Without a quorum that is expected: etcd does not serve clients before it has joined one.
         (Some(pod), Some(Err(why))) if pod.ready && observed.membership.is_some() => {
             format!("{name} not reachable by the operator ({why}), but its pod is ready")
         }
@@ -287,7 +287,7 @@ fn problem_of(observed: &Observed, ordinal: u32) -> String {
 fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatus> {
     let since = unhealthy_since(observed);
     let Some(membership) = &observed.membership else {
-        // Etcd can't be asked: the members are those last known, and none of them is known to be healthy.
+        // Etcd can't be queried: the members are those last known, and none of them is known to be healthy.
         let unhealthy = |member: &MemberStatus| MemberStatus {
             healthy: Some(false),
             unhealthy_since: member.id().and_then(|id| moment(*since.get(&id).unwrap_or(&observed.now))),
@@ -329,8 +329,8 @@ fn moment(seconds: i64) -> Option<Time> {
     Timestamp::from_second(seconds).ok().map(Time)
 }
 
-/// The size of a database that is written to changes all the time. It is worth a new status when it has changed by a
-/// tenth, and by a mebibyte.
+/// The size of a database that is written to changes all the time. A new status is reported only when it has changed by
+/// a tenth and by a mebibyte.
 fn size_to_report(now: i64, reported: Option<i64>) -> i64 {
     match reported {
         Some(reported) if (now - reported).abs() < (reported / 10).max(1 << 20) => reported,

@@ -1,5 +1,5 @@
-//! The backup before an upgrade: which schedule says where it goes, what it is called, and what an EtcdBackup that is there means
-//! for the upgrade.
+//! The backup before an upgrade: which schedule says where it goes, what it is named, and what an existing EtcdBackup
+//! means for the upgrade.
 
 use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupSchedule, EtcdCluster, Verify};
 use sha1::{Digest, Sha1};
@@ -8,17 +8,18 @@ use crate::observed::BackupFirst;
 use crate::schedule::cron::parse;
 use crate::schedule::scheduled_backup::is_of;
 
-/// An annotation on an EtcdBackup that was made before an upgrade: the UID of the cluster, whose name another one may have had.
+/// An annotation on an EtcdBackup that was created before an upgrade: the UID of the cluster, whose name an earlier
+/// cluster may have had.
 pub const CLUSTER_UID: &str = "etcd.improbable.io/cluster-uid";
 
-/// As much of the name of a schedule as there is room for in the name of an EtcdBackup, which has 63 characters.
+/// How much of a schedule's name fits into the name of an EtcdBackup, which has at most 63 characters.
 const ROOM_FOR_SCHEDULE: usize = 36;
 
-/// Which schedule says where the backup goes.
+/// The schedule that says where the backup goes.
 #[derive(Debug, PartialEq)]
 pub enum Choice<'a> {
     Schedule(&'a EtcdBackupSchedule),
-    /// Only one that can't be understood, and why.
+    /// Only an invalid one, and why.
     Invalid {
         name: String,
         why: String,
@@ -26,8 +27,8 @@ pub enum Choice<'a> {
     None,
 }
 
-/// Chooses among the schedules of a namespace: one that asks for a backup before upgrades, or any if the cluster itself asks for it.
-/// One that is suspended does not count.
+/// Chooses among the schedules of a namespace: one that requires a backup before upgrades, or any if the cluster itself
+/// requires it. Suspended schedules don't count.
 pub fn choose<'a>(schedules: &'a [EtcdBackupSchedule], cluster: &EtcdCluster) -> Choice<'a> {
     let is_wanted = backup_first(cluster) == Some(true);
     let is_meant = |it: &&EtcdBackupSchedule| {
@@ -46,12 +47,12 @@ pub fn choose<'a>(schedules: &'a [EtcdBackupSchedule], cluster: &EtcdCluster) ->
     invalid.map_or(Choice::None, |(name, why)| Choice::Invalid { name, why })
 }
 
-/// What the user of the cluster says about the backup, if anything.
+/// Whether the cluster's spec requires the backup, if it says so.
 pub fn backup_first(cluster: &EtcdCluster) -> Option<bool> {
     cluster.spec.upgrade.as_ref().and_then(|upgrade| upgrade.backup_first)
 }
 
-/// What follows if there is no schedule to take the backup with.
+/// The result if there is no schedule to take the backup with.
 pub fn without_schedule(choice: &Choice, cluster: &EtcdCluster) -> BackupFirst {
     match choice {
         Choice::Invalid { name, why } => BackupFirst::InvalidSchedule { name: name.clone(), why: why.clone() },
@@ -60,8 +61,8 @@ pub fn without_schedule(choice: &Choice, cluster: &EtcdCluster) -> BackupFirst {
     }
 }
 
-/// The name of the EtcdBackup. Each edit of the cluster has its own, so that an upgrade that is asked for again later has a later
-/// backup; and no other schedule and no other cluster of the same name ever has the same.
+/// The name of the EtcdBackup. Each generation of the cluster has its own, so that an upgrade that is requested again
+/// later gets a later backup; and it is never shared with another schedule or another cluster of the same name.
 pub fn name_of(schedule: &EtcdBackupSchedule, cluster: &EtcdCluster) -> String {
     let name = schedule.metadata.name.as_deref().unwrap_or_default();
     let name: String = name.chars().take(ROOM_FOR_SCHEDULE).collect();
@@ -92,7 +93,7 @@ pub fn meaning(found: Option<&EtcdBackup>, schedule: &EtcdBackupSchedule, cluste
     }
 }
 
-/// Whether an EtcdBackup was made by this very schedule for this very cluster.
+/// Whether an EtcdBackup was created by this very schedule for this very cluster.
 fn is_for(backup: &EtcdBackup, schedule: &EtcdBackupSchedule, cluster: &EtcdCluster) -> bool {
     let uid_of_cluster = backup.metadata.annotations.as_ref().and_then(|it| it.get(CLUSTER_UID));
     is_of(backup, schedule.metadata.uid.as_deref().unwrap_or_default())

@@ -1,5 +1,5 @@
-//! Whether members may be made with the version of etcd that is asked for: etcd goes up and down by one minor version at a
-//! time, and down only after it was told so.
+//! Whether members may be created with the desired version of etcd: etcd is upgraded and downgraded by one minor
+//! version at a time, and downgraded only after the downgrade was enabled.
 
 use semver::Version;
 
@@ -7,23 +7,24 @@ use crate::flags::unknown_flags;
 use crate::observed::{Answer, Member, Observed, Pod};
 use crate::plan::{Step, Waiting};
 
-/// The first patch of a minor version from which the next minor can be reached: from earlier ones, members that were
-/// removed long ago come back to life.
+/// The first patch of a minor version that can be upgraded to the next minor: with earlier ones, members that were
+/// removed long ago reappear.
 static FIRST_TO_LEAVE: [Version; 2] = [Version::new(3, 5, 26), Version::new(3, 6, 11)];
-/// The first minor version that can be left for an earlier one.
+/// The first minor version that can be downgraded.
 const FIRST_TO_GO_BACK: u64 = 6;
-/// The first minor version that can't read what the one before the last wrote into the log, and that last one, which can.
+/// The first minor version that can't read log entries of the minor before the previous one, and that previous one,
+/// which can.
 const FORGETS_OLD_LOGS: u64 = 7;
 const READS_OLD_LOGS: u64 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionDecision {
-    /// Members may be made with it.
+    /// Members may be created with it.
     Possible,
-    /// etcd has to be told something first.
+    /// etcd has to be prepared first.
     Prepare(Step),
     Wait(Waiting),
-    /// It is not possible, and this is why.
+    /// It is not possible, and why.
     Refused(String),
 }
 
@@ -65,7 +66,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     if wanted.minor + 1 == current && current >= FIRST_TO_GO_BACK {
         return may_go_down(observed, &wanted, downgrade);
     }
-    // The members may run the version in between, and etcd has not said so yet.
+    // The members may already run the version in between, while etcd has not reported it yet.
     let accepted = observed.versions.accepted.as_deref().and_then(parse).map(|version| version.minor);
     if accepted.is_some_and(|accepted| accepted > current && accepted + 1 == wanted.minor) {
         return VersionDecision::Wait(not_agreed(&wanted));
@@ -73,7 +74,8 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     VersionDecision::Refused(too_far(&wanted, current))
 }
 
-/// Initial members that may have begun already have data of the version that they were made with, though nobody has heard of them.
+/// Initial members that may have started have data of the version that they were created with, even if none was
+/// observed.
 fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDecision {
     let accepted = observed.versions.accepted.as_deref().and_then(parse);
     match accepted.filter(|accepted| accepted.minor != wanted.minor) {
@@ -86,7 +88,7 @@ fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDeci
     }
 }
 
-/// Whether any initial member may have written data: not if something keeps all of them from running.
+/// Whether any initial member may have written data: not if a problem keeps all of them from running.
 fn may_have_begun(observed: &Observed) -> bool {
     let is_kept_from_running = |pod: &Pod| pod.problem.is_some();
     let mut initial_members = observed.claims.keys().chain(observed.pods.keys());
@@ -119,7 +121,7 @@ fn too_far(wanted: &Version, current: u64) -> String {
     )
 }
 
-/// etcd can't be asked. What its members agreed on last still holds, if that is known, and so does what was accepted.
+/// etcd can't be queried. The last known cluster version still holds, and so does the accepted version.
 fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecision {
     let known = observed.versions.cluster.as_ref().or(observed.versions.accepted.as_ref());
     let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
@@ -137,15 +139,15 @@ fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecisi
     ))
 }
 
-/// Whether data of which only the volumes tell may be the next version's: what is noted on them may be what was true a moment
-/// before the last thing that happened to them. If it is not, etcd does not start, and that can be set back.
+/// Whether data that is known only from annotations on the claims may be of the next version: the annotations may
+/// predate the last change. If it is not, etcd does not start, and that can be reverted.
 fn may_follow_what_is_noted(observed: &Observed) -> bool {
     let noted = observed.versions.noted.as_deref().and_then(parse).filter(|_| observed.peers.is_empty());
-    // Without a patch it was written by a later minor, which had been reached from there.
+    // Without a patch version it was written by a later minor, which had been upgraded from this one.
     noted.is_some_and(|noted| noted.patch == 0 || is_new_enough(&noted))
 }
 
-/// Whether the next minor version can be reached from this one.
+/// Whether this version can be upgraded to the next minor.
 fn is_new_enough(version: &Version) -> bool {
     FIRST_TO_LEAVE.iter().all(|first| first.minor != version.minor || version >= first)
 }
@@ -166,7 +168,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
             first.unwrap_or(&version),
         ));
     }
-    // All of them may run it already, and etcd has not said so yet.
+    // All members may already run it, while etcd has not reported it yet.
     let agreed = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor);
     if agreed != Some(wanted.minor - 1) {
         return VersionDecision::Wait(not_agreed(wanted));
@@ -175,9 +177,9 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
     if_all_are_healthy(observed, "upgraded", begin)
 }
 
-/// etcd 3.7 ends at once if it finds what 3.5 wrote in its log, also if 3.6 has run since. 3.6 drops it with a snapshot, and
-/// it writes one when it prepares for a downgrade. So it is told to, and then told that there will be none. `None` if there
-/// is nothing to clean.
+/// etcd 3.7 exits at once if it finds entries from 3.5 in its log, even if 3.6 has run since. 3.6 drops them with a
+/// snapshot, and it writes one when it prepares for a downgrade. So a downgrade is enabled, and then cancelled. `None`
+/// if there is nothing to clean.
 fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> {
     let oldest = observed.versions.oldest_log.as_deref().and_then(parse);
     let is_clean = oldest.is_some_and(|oldest| oldest.minor >= READS_OLD_LOGS);
@@ -192,7 +194,7 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
                 .to_owned(),
         ));
     }
-    // Only who has data of the later version shows by going back that it has written a snapshot.
+    // Only a member with data of the later version proves by downgrading it that it has written a snapshot.
     let members = observed.membership.iter().flat_map(|membership| &membership.members);
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse).map(|version| version.minor);
     let storage: Vec<Option<u64>> = members.map(|member| observed.answer_of(member).and_then(storage)).collect();
@@ -217,7 +219,7 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
     if under_way.is_some() {
         return VersionDecision::Wait(preparing(wanted, "etcd was asked"));
     }
-    // Members that keep their data in their pods are changed by new ones, and none can join during a downgrade.
+    // Members that keep their data in their pods are updated by replacement, and none can join during a downgrade.
     if !observed.durable {
         return VersionDecision::Refused(
             "members that keep their data in their pods can't be downgraded to another minor version: set spec.version \
@@ -229,7 +231,7 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
     if_all_are_healthy(observed, "downgraded", VersionDecision::Prepare(Step::EnableDowngrade(target)))
 }
 
-/// Whether every member has made its data readable for the version that a downgrade leads to.
+/// Whether every member has made its data readable for the target of a downgrade.
 fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse);
     let ahead = observed.answers.iter().find(|(_, answer)| {
@@ -252,8 +254,9 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
     )
 }
 
-/// Before anything moves, everybody must be well. Once it is accepted, who has been changed and does not come up is no
-/// reason to forget that; and who was never well since it was made may be tried with something else.
+/// Before a version is accepted, all members must be healthy. Once it is accepted, an updated member that does not
+/// start is no reason to revert that; and a member that was never healthy since it was created may be tried with
+/// another version.
 fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision) -> VersionDecision {
     if observed.versions.is_accepted() {
         return decision;
@@ -275,8 +278,8 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
     }
 }
 
-/// The minor version that the members agree on. etcd takes some seconds to say that all of them are new, and nothing goes
-/// back from there, so that is seen before it is said; unless they are about to go back.
+/// The minor version that the members agree on. etcd takes some seconds to report that all of them run the new one,
+/// from which there is no way back, so the running versions count before it does; unless a downgrade is in progress.
 fn cluster_minor(observed: &Observed) -> Option<u64> {
     let reported = observed.versions.cluster.as_deref().and_then(parse)?.minor;
     let members = observed.membership.iter().flat_map(|membership| &membership.members);
@@ -294,8 +297,8 @@ pub fn is_too_old(observed: &Observed, version: &str) -> bool {
     cluster_minor(observed).is_some_and(|current| minor.is_some_and(|minor| minor < current))
 }
 
-/// The version of etcd whose minor can read a member's data, and no earlier one, as etcd says, or as is noted if it says
-/// nothing; with the patch of that minor that ran last.
+/// The version of etcd whose minor is the earliest that can read a member's data, as etcd reports it, or as annotated
+/// if it reports none; with the last patch of that minor that ran.
 pub fn data_version(observed: &Observed, member: &Member, noted: Option<&str>) -> Option<String> {
     let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id);
     let said = answer.map(|answer| [answer.storage_version.as_ref(), observed.versions.cluster.as_ref()]);
@@ -307,7 +310,7 @@ pub fn data_version(observed: &Observed, member: &Member, noted: Option<&str>) -
     Some(format!("{}.{}.{}", data.major, data.minor, patches.next().map_or(0, |version| version.patch)))
 }
 
-/// Whether a program that says that it is one version is the one that was asked for. What was added for a build is not.
+/// Whether a binary that reports one version is the expected one. Build metadata is ignored.
 pub fn is_same(said: &str, asked_for: &str) -> bool {
     match (parse(said), parse(asked_for)) {
         (Some(said), Some(asked_for)) => said.cmp_precedence(&asked_for).is_eq(),

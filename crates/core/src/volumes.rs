@@ -1,5 +1,5 @@
-//! How volumes become what the spec asks for: they grow while they are used. What a volume can't become is had by
-//! replacing its member, if the user wants that.
+//! How volumes are made to match the spec: they are expanded while in use. A change that a volume can't follow is made
+//! by replacing its member, if the user wants that.
 
 use etcd_operator_api::quantity::{rounded_up, same_amount};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
@@ -9,7 +9,7 @@ use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step};
 use crate::scaling::remove_voter;
 
-/// Asks for more space wherever there is less than the spec asks for, and it can be had.
+/// Requests more space where a claim has less than the spec, and it can be expanded.
 pub fn grow_claims(observed: &Observed) -> Vec<Step> {
     let growing = observed.claims.iter().filter(|(_, claim)| {
         claim.too_small && !claim.deleting && claim.identity.is_some() && claim.cannot_grow.is_none()
@@ -17,7 +17,7 @@ pub fn grow_claims(observed: &Observed) -> Vec<Step> {
     growing.map(|(ordinal, _)| Step::GrowClaim { ordinal: *ordinal }).collect()
 }
 
-/// The next member that is replaced for the sake of its volume: the leader last, and only while all are well.
+/// The next member to be replaced to get another volume: the leader last, and only while all members are healthy.
 pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     let misfits =
         membership.voters().filter_map(|voter| Some((voter.ordinal?, voter, misfit(observed, voter.ordinal?)?)));
@@ -41,21 +41,21 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     remove_voter(observed, membership, ordinal, voter, &format!("new volume: {why}"))
 }
 
-/// What a member's volume can't become, if the spec asks for it.
+/// How a member's volume differs from the spec in a way that it can't follow.
 fn misfit(observed: &Observed, ordinal: u32) -> Option<String> {
     let claim = observed.claims.get(&ordinal)?;
     let cannot_grow = claim.cannot_grow.as_ref().filter(|_| claim.too_small);
     claim.misfit.as_ref().or(cannot_grow).cloned()
 }
 
-/// Whether a claim asks for less space than a template does.
+/// Whether a claim requests less space than a template.
 pub fn is_too_small(claim: &PersistentVolumeClaimSpec, template: &PersistentVolumeClaimSpec) -> bool {
     let sizes = size_of(claim).and_then(rounded_up).zip(size_of(template).and_then(rounded_up));
     sizes.is_some_and(|(has, wants)| has < wants)
 }
 
-/// How a claim differs from a template in a way that its volume can't follow.
-/// More space than asked for is no harm, unless the user wants other volumes.
+/// How a claim differs from a template in a way that its volume can't follow. More space than requested is harmless,
+/// unless the user wants volumes migrated.
 pub fn misfit_of(
     claim: &PersistentVolumeClaimSpec,
     template: &PersistentVolumeClaimSpec,
