@@ -1,4 +1,4 @@
-//! What steps do to the world. Every rule about a step is checked where it takes effect.
+//! The effects of steps on the simulated world. Every rule about a step is checked where it takes effect.
 
 use std::collections::btree_map::Entry;
 
@@ -8,7 +8,7 @@ use crate::observed::{Claim, Member, Peer};
 use crate::plan::{Model, Step};
 use crate::quorum::quorum;
 
-/// Whether a step took effect, or failed as it may fail in real life.
+/// Whether a step took effect, or failed as it may fail in a real cluster.
 #[derive(PartialEq, Eq)]
 pub enum Effect {
     Done,
@@ -37,7 +37,7 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     Effect::Done
 }
 
-/// Makes an EtcdPeer as the spec that was seen asks for, or like another one.
+/// Creates an EtcdPeer from the cached spec, or like another one.
 pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -> Effect {
     let template = seen.cluster.template;
     let (version, template) = match model {
@@ -55,7 +55,7 @@ pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -
     Effect::Done
 }
 
-/// Nobody is restarted if the others could not go on, and nobody who leads.
+/// No member is restarted if the others would lose their quorum, and never the leader.
 pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
     let made_from =
         |api: &Api| (api.peers.get(&ordinal).map(|it| it.version.clone()), api.templates.get(&ordinal).copied());
@@ -94,13 +94,13 @@ pub fn downgrade(world: &mut World, step: &Step) -> Effect {
     Effect::Done
 }
 
-/// Does something to the pod that the cache shows, if it is still the same.
+/// Changes the pod in the cache, if it is still the same.
 pub fn on_the_same_pod(world: &mut World, seen: &Api, ordinal: u32, act: impl FnOnce(&mut PodObject)) -> Effect {
     let known = seen.pods.get(&ordinal).map(|pod| pod.uid);
     changed(world.api.pods.get_mut(&ordinal).filter(|pod| Some(pod.uid) == known), act)
 }
 
-/// Nobody is restarted who is well and whom only the operator doesn't reach, and nobody whose data would go.
+/// No healthy member is restarted only because the operator can't reach it, and none whose data would be lost.
 pub fn check_restart(world: &World, ordinal: u32) -> Result<(), Broken> {
     let Some((pod, process)) = world.api.pods.get(&ordinal).zip(world.process_of(ordinal)) else { return Ok(()) };
     let takes_part = |etcd: &Etcd| etcd.has_quorum(world) && etcd.connects(world, process);
@@ -168,7 +168,7 @@ pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
     }
 }
 
-/// Rule 1: the healthy voters left are a quorum of what is left; and nobody is given up without need.
+/// Rule 1: the healthy voters that remain are a quorum of those that remain; and no member is replaced without need.
 pub fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken> {
     let Some(etcd) = &world.etcd else { return Ok(()) };
     let Some(leaving) = etcd.member(id) else { return Ok(()) };
@@ -190,7 +190,7 @@ pub fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken>
     let away_for_long = world.away_since.get(&id).is_some_and(|since| world.now - since >= REPLACE_AFTER)
         && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
-    // A learner that nobody hears of makes way for a voter that is missed more: what it has is only a copy.
+    // An unreachable learner is removed for a voter that is needed more: its data is only a copy.
     let is_hidden = world.process_of(ordinal).is_some_and(|process| world.hidden.contains(&process.machine));
     let in_the_way = leaving.learner && (is_hidden || !etcd.is_up(world, leaving));
     let outdated = world

@@ -1,5 +1,5 @@
-//! etcd as far as it matters here: who belongs to it, who can be counted, and what was promised to clients. Raft itself is
-//! taken for granted; that it gets the majorities that it relies on is not.
+//! etcd as far as it matters here: its members, which of them are up, and what was acknowledged to clients. Raft itself
+//! is assumed to work; that it has the majorities that it relies on is not.
 
 use super::world::{Broken, Process, World, minor_of};
 use crate::initial_members::{cluster_id, identity_of};
@@ -12,9 +12,9 @@ pub struct Etcd {
     pub cluster_id: u64,
     pub members: Vec<Member>,
     pub leader: Option<u64>,
-    /// The minor version that the members agree on, once they do.
+    /// The cluster version, once the members agree on one: its minor.
     pub minor: Option<u64>,
-    /// The minor version that a downgrade leads to.
+    /// The minor version that is the target of a downgrade.
     pub downgrade: Option<u64>,
     /// How many writes were acknowledged to clients.
     pub acknowledged: u64,
@@ -53,7 +53,7 @@ impl Etcd {
         self.members.iter().filter(|member| !member.learner)
     }
 
-    /// Whether a process takes part: a member that the others reach.
+    /// Whether a process participates: a member that the others reach.
     pub fn connects(&self, world: &World, process: &Process) -> bool {
         let is_member = self.member(process.identity.member_id).is_some();
         process.identity.cluster_id == self.cluster_id && is_member && world.answers(process)
@@ -80,7 +80,7 @@ fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
 }
 
 impl World {
-    /// Initial members become a cluster when a quorum of them runs.
+    /// Initial members form a cluster when a quorum of them runs.
     pub fn form_etcd(&mut self) {
         let Some(bootstrap) = self.api.cluster.bootstrap.clone() else { return };
         let etcd = Etcd::found(&bootstrap);
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// A change of the membership goes through the log: once it took effect, a quorum has everything before it.
+    /// A membership change goes through the log: once it took effect, a quorum has everything before it.
     pub fn replicate_to_a_quorum(&mut self) {
         let Some(etcd) = &self.etcd else { return };
         let voters: Vec<u64> = etcd.voters().filter(|voter| etcd.is_up(self, voter)).map(|voter| voter.id).collect();
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Whoever was removed and hears of it ends. The rest elects, replicates, and serves clients.
+    /// A removed member that learns of its removal exits. The rest elects a leader, replicates, and serves clients.
     pub fn run_etcd(&mut self) -> Result<(), Broken> {
         let Some(mut etcd) = self.etcd.take() else { return Ok(()) };
         let outcome = self.run(&mut etcd);
@@ -115,8 +115,8 @@ impl World {
         outcome
     }
 
-    /// The leader raises the version when all members are new, and lowers it for a downgrade. Each member's data follows
-    /// when it gets round to it.
+    /// The leader raises the cluster version when all members run the new one, and lowers it for a downgrade. Each
+    /// member's data follows some time later.
     fn agree_on_a_version(&mut self, etcd: &mut Etcd, up: &[u64]) {
         let running = self.processes.iter().filter(|process| up.contains(&process.identity.member_id));
         let minors: Vec<u64> = running.map(|process| minor_of(&process.version)).collect();
@@ -136,7 +136,7 @@ impl World {
         for process in self.processes.iter().filter(|it| up.contains(&it.identity.member_id) && it.ordinal != slow) {
             if let (Some(data), Some(agreed)) = (&mut self.disks[process.disk].data, etcd.minor) {
                 let runs = minor_of(&process.version);
-                // To make its data readable for an earlier version it writes a snapshot.
+                // It writes a snapshot to make its data readable for an earlier version.
                 data.oldest_log = if agreed < data.minor { runs } else { data.oldest_log.min(runs) };
                 data.minor = agreed;
             }
@@ -171,7 +171,7 @@ impl World {
         }
         etcd.members.iter_mut().filter(|it| up.contains(&it.id)).for_each(|it| it.started = true);
         self.agree_on_a_version(etcd, &up);
-        // Clients are promised something only once the operator has noted who the voters are.
+        // Writes are acknowledged to clients only once the operator has recorded all voters.
         let noted = |member: &Member| {
             let peer = member.ordinal.and_then(|ordinal| self.api.peers.get(&ordinal));
             peer.is_some_and(|peer| peer.started && peer.identity.is_some_and(|it| it.member_id == member.id))
@@ -180,7 +180,7 @@ impl World {
         if promises {
             etcd.acknowledged = most + 1;
         }
-        // A write needs a quorum; the others may be behind for a while.
+        // A write needs a quorum; the other members may lag for a while.
         let may_lag = voters.len() - quorum(etcd.voters().count());
         let behind: Vec<u64> = (0..may_lag).map(|_| voters[self.random.below(voters.len())]).collect();
         let slow_learner = self.random.percent(40);

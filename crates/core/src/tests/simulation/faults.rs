@@ -1,16 +1,16 @@
-//! What may happen, and the dice that decide what happens next.
+//! The events that may happen, and the random choice of the next one.
 
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World};
 
-/// One thing that happens. The numbers before the names in `next` are how often it does.
+/// One event. The numbers before the names in `next` are its relative frequency.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The operator looks and plans, takes one step, or works until its plan is done.
+    /// The operator observes and plans, takes one step, or works until its plan is done.
     Begin,
     GoOn,
     Reconcile,
-    /// It crashes, or the reply to its last step is lost: it will look again.
+    /// The operator crashes, or the response to its last step is lost: it will observe again.
     Crash,
     /// One or all of its caches catch up.
     CatchUp,
@@ -25,7 +25,7 @@ enum Event {
     PowerOn,
     Cut,
     PlugIn,
-    /// The operator does not reach the members on a machine any more, or does again.
+    /// The operator can't reach the members on a machine any more, or can again.
     Hide,
     Reveal,
     TakeOutOfService,
@@ -75,7 +75,7 @@ const WEIGHTS: &[(usize, Event)] = &[
     (1, Event::Recreate),
 ];
 
-/// What users ask for. Of those that end in 98 there is no image, and those that end in 99 don't run.
+/// Versions that users set. Those that end in 98 have no image, and those that end in 99 don't run.
 const VERSIONS: [&str; 9] = ["3.5.35", "3.6.12", "3.6.16", "3.6.16", "3.7.3", "3.7.3", "3.6.98", "3.6.99", "3.7.99"];
 
 pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
@@ -145,7 +145,7 @@ fn strike_machine(world: &mut World, number: usize, event: Event) {
     if event_ends_processes(event) {
         world.processes.retain(|process| process.machine != number);
     }
-    // Whoever took the node out of service takes that back when it is repaired.
+    // The out-of-service taint is removed when the node is repaired.
     if world.machines[number].is_reachable() {
         world.api.nodes[number].fenced = false;
     }
@@ -155,7 +155,7 @@ fn event_ends_processes(event: Event) -> bool {
     matches!(event, Event::PowerOff)
 }
 
-/// Only a person who knows that the machine is off may say so.
+/// Only an administrator who knows that the machine is off may say so.
 fn take_out_of_service(world: &mut World, number: usize) {
     if !world.machines[number].on {
         world.note(|| format!("node {number}: TakeOutOfService"));
@@ -163,7 +163,7 @@ fn take_out_of_service(world: &mut World, number: usize) {
     }
 }
 
-/// One machine, or all of them.
+/// Affects one machine, or all of them.
 fn hide(world: &mut World, number: usize) {
     let all = world.random.percent(50);
     world.note(|| {
@@ -196,7 +196,7 @@ fn delete(world: &mut World, ordinal: u32, event: Event) {
                 claim.claim.deleting = true;
             }
         }
-        // What it owns goes with it.
+        // What the EtcdPeer owns is deleted with it.
         _ => {
             if world.api.peers.remove(&ordinal).is_some() {
                 world.delete_pod(ordinal);
@@ -210,7 +210,7 @@ fn strike_disk(world: &mut World, ordinal: u32, event: Event) {
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
         Event::WipeDisk => world.disks[disk].data = None,
-        // One at a time: of two that differ nobody can tell which is right.
+        // One at a time: of two that differ, none is provably right.
         _ if world.disks.iter().any(|disk| disk.data.is_some_and(|data| data.corrupt)) => {}
         _ => {
             if let Some(data) = &mut world.disks[disk].data {
@@ -248,11 +248,11 @@ fn elect(world: &mut World, ordinal: u32) {
     }
 }
 
-/// The EtcdCluster is deleted with everything that it owns, and created again when that is gone: the claims are left.
+/// The EtcdCluster is deleted with everything that it owns, and recreated when that is gone: the claims remain.
 fn recreate(world: &mut World) {
     let is_stuck = |process: &Process| process.unkillable || !world.machines[process.machine].is_reachable();
     let stuck = world.processes.iter().any(is_stuck);
-    // What was lost in the seconds before the operator could note which version the data is of, nobody can know.
+    // If data is lost before the operator could annotate its version, that version can't be known.
     let holds_data = |disk: usize| world.disks[disk].data.is_some();
     let unknown = world.api.claims.values().any(|it| it.claim.version.is_none() && it.disk.is_some_and(holds_data));
     if world.storage == Storage::Ephemeral || stuck || unknown {
@@ -272,7 +272,7 @@ fn recreate(world: &mut World) {
     cluster.status = Default::default();
 }
 
-/// A version of a minor that runs, and from which every other can be reached.
+/// A version of a minor that runs, and from which every other supported minor can be reached.
 pub fn version_of(minor: u64) -> &'static str {
     match minor {
         5 => "3.5.35",

@@ -1,5 +1,5 @@
-//! What Kubernetes does by itself: it notices nodes, gives pods to nodes, starts and stops them, and clears away what is
-//! deleted.
+//! What Kubernetes does by itself: it detects node failures, schedules pods, starts and terminates them, and
+//! garbage-collects what is deleted.
 
 use super::etcd::Etcd;
 use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
@@ -9,7 +9,7 @@ use crate::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::tests::support::names;
 
 impl World {
-    /// Lets everything happen that happens by itself.
+    /// Lets everything happen that happens without the operator.
     pub fn settle(&mut self) -> Result<(), Broken> {
         self.notice_nodes();
         self.stop_pods();
@@ -21,7 +21,7 @@ impl World {
         self.run_etcd()
     }
 
-    /// Kubelets tell whether pods are well; of those that can't be heard nothing good is assumed.
+    /// Kubelets report whether pods are ready; pods on unreachable nodes count as not ready.
     pub fn probe_pods(&mut self) {
         for pod in self.api.pods.values_mut() {
             let process = self.processes.iter().find(|process| process.pod == pod.uid);
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// Kubelets that hear the API server stop what is deleted there. What runs on a machine without power is gone anyway.
+    /// Kubelets that reach the API server terminate deleted pods. Processes on a machine without power are gone anyway.
     fn stop_pods(&mut self) {
         self.processes.retain(|process| self.machines[process.machine].on);
         let hears = |node: Option<usize>| node.is_none_or(|node| self.machines[node].is_reachable());
@@ -56,7 +56,7 @@ impl World {
         self.processes.retain(|it| known.contains(&it.pod) || it.unkillable || !machines[it.machine].is_reachable());
     }
 
-    /// Takes a pod out of the API server. Its process goes only if its machine hears of it.
+    /// Removes a pod from the API server. Its process ends only if its machine reaches the API server.
     pub fn remove_pod(&mut self, ordinal: u32) {
         let Some(pod) = self.api.pods.remove(&ordinal) else { return };
         let machines = &self.machines;
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// The node with the fewest pods among those that may be used.
+    /// The node with the fewest pods among those that are eligible.
     fn node_for(&self, ordinal: u32) -> Option<usize> {
         if self.api.pods.get(&ordinal).is_some_and(|pod| fits_no_node(pod.template)) {
             return None;
@@ -146,7 +146,7 @@ impl World {
         Ok(())
     }
 
-    /// The gate looks at the data, and then etcd starts as etcd does. Both happen again whenever a container restarts.
+    /// The gate checks the data, and then etcd starts as etcd does. Both happen at every container restart.
     fn start_pod(&mut self, ordinal: u32) -> Result<(), Broken> {
         let (Some(pod), Some(disk)) = (self.api.pods.get(&ordinal).cloned(), self.disk_of(ordinal)) else {
             return Ok(());
@@ -222,8 +222,9 @@ impl World {
         Ok(None)
     }
 
-    /// Whether a version can't read what is on a disk, and nobody could know: etcd could not be asked, or it was not yet known
-    /// that there was one. It does no harm, and neither does one that is too old for the others and has nothing to lose.
+    /// Whether a version can't read the data on a disk, and the operator could not know: etcd could not be queried, or
+    /// was not yet known to exist. That does no harm, and neither does a version that is too old for the others but has
+    /// no data to lose.
     fn shows_only_now(&self, version: &str, disk: usize) -> bool {
         let minor = minor_of(version);
         let Some(data) = self.disks[disk].data else {
@@ -239,7 +240,7 @@ impl World {
         !could_be_known && !starts
     }
 
-    /// A cluster that is bootstrapped again with the same token is the same, but nobody remembers anything.
+    /// A cluster that is bootstrapped again with the same token has the same ID, but no member has any data.
     fn forget_the_version_of_what_is_lost(&mut self) {
         if self.etcd.as_ref().is_some_and(|etcd| !self.is_anything_left_of(etcd))
             && let Some(etcd) = &mut self.etcd
@@ -248,8 +249,8 @@ impl World {
         }
     }
 
-    /// Versions go up and down by one minor at a time, down only with data that was made readable, and up only from where
-    /// it is safe.
+    /// Versions change by one minor at a time, down only with data that was made readable for it, and up only from a
+    /// patch from which it is safe.
     fn check_version(&self, ordinal: u32, version: &str, disk: usize) -> Result<(), Broken> {
         let minor = minor_of(version);
         if self.disks[disk].data.is_some_and(|data| data.minor > minor) {
@@ -278,7 +279,7 @@ impl World {
         }
     }
 
-    /// Who etcd becomes if it starts without data, or why it does not.
+    /// The identity that etcd takes if it starts without data, or why it does not start.
     fn identity_to_start_with(&self, ordinal: u32, pod: &PodObject) -> Result<Result<Identity, &'static str>, Broken> {
         let member = self.etcd.as_ref().and_then(|etcd| etcd.member_at(ordinal));
         if let Some(token) = &pod.start.bootstrap_token {
@@ -292,7 +293,7 @@ impl World {
                     Ok(Ok(initial_member))
                 };
             }
-            // etcd asks the others whether it was there before.
+            // etcd queries the others whether it was a member before.
             let reaches_somebody = self.processes.iter().any(|process| etcd.connects(self, process));
             if reaches_somebody && member.is_some_and(|member| member.started && member.id == initial_member.member_id)
             {
@@ -315,7 +316,7 @@ impl World {
         self.check_return(ordinal, Identity { member_id: member.id, cluster_id: etcd.cluster_id }).map(Ok)
     }
 
-    /// Whether anybody still has data of a cluster. If the user deleted it all, a new one may be bootstrapped.
+    /// Whether any data of a cluster is left. If the user deleted it all, a new one may be bootstrapped.
     fn is_anything_left_of(&self, etcd: &Etcd) -> bool {
         let claimed = self.api.claims.values().filter_map(|claim| self.disks[claim.disk?].data);
         let mut held = claimed.map(|data| data.identity).chain(self.processes.iter().map(|process| process.identity));

@@ -1,15 +1,15 @@
-//! The simulation: a small world in which plans are carried out step by step while faults strike between any two steps.
-//! After everything that happens the rules must hold; and when nothing happens any more, the cluster must become what
-//! was asked for, or say that it can't.
+//! The simulation: a small world in which plans are executed step by step while faults strike between any two steps.
+//! The rules must hold after every event; and once no more faults occur, the cluster must reach the desired state, or
+//! report that it can't.
 //!
-//! `world` is what there is, `kubernetes` and `etcd` what they do by themselves, `operator` takes the steps, and
-//! `effects` has what a step does; `faults` may happen, `rules` must hold, `mutants` are operators that break them;
-//! `random` makes chance repeatable and `trace` tells a story. No decision is made here: the planner is the one that
-//! the operator uses. The same seed always tells the same story:
+//! `world` is the state, `kubernetes` and `etcd` what those do by themselves, `operator` takes the steps, and `effects`
+//! has what a step does; `faults` may happen, `rules` must hold, `mutants` are operators that break them; `random`
+//! makes chance repeatable and `trace` describes the steps. No decision is made here: the planner is the one that the
+//! operator uses. The same seed always gives the same run:
 //!
 //! ```text
-//! make simulate SEEDS=1000000     as many stories as you like, on all cores
-//! make simulate SEED=4711         one of them, told step by step
+//! make simulate SEEDS=1000000     as many runs as you like, on all cores
+//! make simulate SEED=4711         one of them, traced step by step
 //! ```
 
 mod effects;
@@ -33,15 +33,15 @@ use operator::Operator;
 use random::Random;
 use world::{Broken, World};
 
-/// How many stories `cargo test` tells: some seconds' worth.
+/// The number of runs in `cargo test`: some seconds' worth.
 const SEEDS: u64 = 4000;
-/// How many stories a mutant may survive.
+/// The number of runs that a mutant may survive.
 const SEEDS_FOR_MUTANTS: u64 = 40_000;
 
-/// After how many stories a long run says how far it is.
+/// The number of runs after which a long simulation reports its progress.
 const REPORT_EVERY: u64 = 50_000;
 
-/// A story that broke a rule.
+/// A run that broke a rule.
 struct Failure {
     seed: u64,
     broken: Broken,
@@ -58,7 +58,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Tells the story of a seed, with every step written down if `traced`.
+/// Simulates the run of a seed, with a trace of every step if `traced`.
 fn tell(seed: u64, mutant: Option<Mutant>, traced: bool) -> Result<Vec<String>, Failure> {
     let mut world = World::new(Random::seeded(seed));
     world.trace = traced.then(Vec::new);
@@ -71,7 +71,7 @@ fn tell(seed: u64, mutant: Option<Mutant>, traced: bool) -> Result<Vec<String>, 
 }
 
 fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
-    // Most stories begin with a cluster that works.
+    // Most runs start with a healthy cluster.
     if world.random.percent(80) {
         for _ in 0..8 {
             operator.cache = world.api.clone();
@@ -87,7 +87,7 @@ fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     rules::calm_down(world, operator)
 }
 
-/// The first seed that breaks a rule, told step by step; a mutant's is one that breaks the rule that it should.
+/// The first seed that breaks a rule, with its trace; for a mutant, one that breaks the rule that it should.
 fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<Failure> {
     let is_meant = |failure: &Failure| mutant.is_none_or(|mutant| failure.broken.contains(mutant.crime()));
     let next = AtomicU64::new(seeds.start);

@@ -1,5 +1,5 @@
-//! Operators that do one thing wrong. The simulation must catch each of them: a rule that no mutant breaks is a rule that
-//! nobody checks.
+//! Operators with one defect each. The simulation must catch all of them: a rule that no mutant breaks is a rule that
+//! is not checked.
 
 use crate::observed::{DataState, Observed};
 use crate::plan::{Model, Plan, Step, plan};
@@ -10,19 +10,19 @@ use crate::spec_diff::UpdateMethod;
 pub enum Mutant {
     /// Removes voters although the rest is no quorum.
     DropsTheQuorumCheck,
-    /// Carries destructive plans out without a second look past its caches.
+    /// Executes destructive plans without a live observation that bypasses its caches.
     TrustsItsCaches,
     /// Adds new members as voters.
     AddsVoters,
     /// Promotes members that it never added.
     PromotesWithoutAdding,
-    /// Lets a member that lost its data start as if it were new.
+    /// Lets a member that lost its data start as a new one.
     LetsTheEmptiedReturn,
-    /// Takes a cluster that does not answer for one that was never bootstrapped.
+    /// Mistakes a cluster that does not answer for one that was never bootstrapped.
     ForgetsTheBootstrap,
-    /// Takes the pod of any node that is down for stopped.
+    /// Assumes that the pod of any node that is down has terminated.
     FencesOnSuspicion,
-    /// Takes silence for lost data.
+    /// Mistakes an unreachable member for one that lost its data.
     TakesSilenceForLoss,
     /// Deletes the claims of members that don't answer.
     DeletesClaimsOfUnresponsiveMembers,
@@ -32,27 +32,27 @@ pub enum Mutant {
     BeheadsTheCluster,
     /// Never replaces a member that lost its data.
     NeverReplaces,
-    /// Counts time against members in which nobody looked, or nobody could have come back.
+    /// Counts time against members without observations, or in which none could have recovered.
     CountsEveryMoment,
-    /// Restarts the next member although the last one is not back.
+    /// Restarts the next member although the last one is not healthy again.
     RestartsTwoAtATime,
     /// Restarts the leader without moving the leadership.
     RestartsTheLeader,
-    /// Takes every version for one that members can be made with.
+    /// Accepts every version.
     SkipsVersions,
-    /// Goes back to an earlier version without telling etcd.
+    /// Downgrades without preparing etcd for it.
     GoesBackUnprepared,
-    /// Takes the logs of the members for clean, whoever wrote them.
+    /// Assumes that the members' logs are clean, whichever version wrote them.
     ForgetsWhoWroteTheLogs,
-    /// Makes new members as the spec asks for, also if that was refused.
+    /// Creates new members from the spec even if that was refused.
     MakesNewMembersAnyway,
     /// Restarts members that keep their data in their pods.
     RestartsWhatKeepsNothing,
-    /// Tries for ever to make a pod that Kubernetes refuses.
+    /// Retries forever to create a pod that Kubernetes rejects.
     InsistsOnWhatIsRefused,
-    /// Waits for what no node takes before it gives it other resources.
+    /// Waits for a pod that can't be scheduled before it changes its resources.
     WaitsToResizeThePending,
-    /// Restarts initial members that are well, because it does not reach them.
+    /// Restarts healthy initial members because the operator can't reach them.
     RestartsInitialMembersOutOfReach,
     /// Restarts initial members that keep their data in their pods.
     RestartsInitialMembersWithTheirData,
@@ -86,7 +86,7 @@ impl Mutant {
         Mutant::RestartsInitialMembersWithTheirData,
     ];
 
-    /// What the simulation says of it when it is caught for what is wrong with it.
+    /// What the simulation reports when it catches the mutant for its own defect.
     pub fn crime(self) -> &'static str {
         match self {
             Mutant::DropsTheQuorumCheck => "that are left are up",
@@ -117,7 +117,7 @@ impl Mutant {
         }
     }
 
-    /// What the operator plans, with what is wrong with it.
+    /// The operator's plan, with the mutant's defect.
     pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
         let Some(mutant) = mutant else { return plan(observed) };
         let mut planned = plan(&mutant.see(observed));
@@ -226,7 +226,7 @@ impl Mutant {
         planned
     }
 
-    /// What it takes the world for.
+    /// The observation as the mutant sees it.
     fn see(self, observed: &Observed) -> Observed {
         let mut seen = observed.clone();
         match self {
@@ -242,7 +242,7 @@ impl Mutant {
 }
 
 impl Observed {
-    /// As if the members had agreed on the version that is asked for.
+    /// As if the members had agreed on the desired version.
     fn agree_on_what_is_wanted(&mut self) {
         let (wanted, versions) = (self.versions.wanted.clone(), &mut self.versions);
         versions.cluster = Some(wanted.clone());
@@ -255,7 +255,7 @@ impl Observed {
     }
 }
 
-/// Whether a step makes one of these members anew.
+/// Whether a step recreates or removes one of these members.
 fn remakes(step: &Step, is_one: impl Fn(u32) -> bool) -> bool {
     matches!(step, Step::RecreatePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
 }

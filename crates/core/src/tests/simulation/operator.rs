@@ -1,5 +1,5 @@
-//! The operator at work: it looks through its caches, plans, and takes one step after another; anything may happen between
-//! two of them.
+//! The operator at work: it observes through its caches, plans, and takes one step after another; anything may happen
+//! between two of them.
 
 use std::collections::BTreeSet;
 
@@ -20,19 +20,19 @@ use crate::plan::{Plan, Start, Step, is_confirmed};
 use crate::status::status_to_report;
 
 pub struct Operator {
-    /// What its caches hold: each kind of object as it was at some time.
+    /// What its caches hold: each kind of object, possibly stale.
     pub cache: Api,
     pub mutant: Option<Mutant>,
-    /// What it remembers of earlier looks, until it crashes.
+    /// What it remembers of earlier observations, until it crashes.
     history: HealthHistory,
-    /// Whose data was found to differ, until a comparison says otherwise.
+    /// The members whose data was found to differ, until a comparison clears them.
     findings: BTreeSet<u64>,
     work: Option<Work>,
 }
 
-/// A reconcile that has begun.
+/// A reconcile in progress.
 struct Work {
-    /// What its caches held when it began.
+    /// What its caches held when it started.
     seen: Api,
     observed: Observed,
     plan: Plan,
@@ -69,7 +69,7 @@ impl Operator {
         Mutant::plan(self.mutant, &observed)
     }
 
-    /// What it observes through these objects, with what it remembers.
+    /// What it observes through these objects, together with what it remembers.
     fn look(&self, world: &World, seen: &Api) -> Observed {
         let mut observed = world.observe(seen);
         self.history.clone().keep(&mut observed);
@@ -80,7 +80,7 @@ impl Operator {
     pub fn begin(&mut self, world: &mut World) -> Result<(), Broken> {
         let mut observed = world.observe(&self.cache);
         self.history.keep(&mut observed);
-        // A comparison that can't tell leaves what was found before, but of nobody who has left.
+        // An inconclusive comparison keeps the earlier findings, except about members that have left.
         let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
         self.findings.retain(is_member);
         self.findings = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
@@ -107,7 +107,7 @@ impl Operator {
             return Ok(());
         };
         work.taken += 1;
-        // What failed for one member is no reason to leave the others alone.
+        // A failed step for one member does not block the others.
         if step.ordinal().is_some_and(|ordinal| work.failed.contains(&ordinal)) {
             self.work = Some(work);
             return Ok(());
@@ -126,7 +126,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Works without being disturbed.
+    /// Reconciles without interruption.
     pub fn reconcile(&mut self, world: &mut World) -> Result<(), Broken> {
         self.begin(world)?;
         while self.is_working() {
@@ -151,7 +151,7 @@ impl Operator {
             | Step::AcceptVersion(_)
             | Step::RecordLogVersion(_) => record(world, seen, step),
             Step::TakeBackup => return Err("nobody asked for a backup".to_owned()),
-            // What belongs to an EtcdCluster that is gone is collected at once.
+            // Objects owned by an EtcdCluster that is gone are garbage-collected at once.
             Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
                 Effect::Failed
             }
@@ -200,9 +200,10 @@ impl Operator {
                 world.api.peers.remove(ordinal);
                 Effect::Done
             }
-            // Only what no node takes was made from other resources than are asked for, and that can't be changed in place.
+            // Only pods that can't be scheduled were created with other resources than desired, and those can't be
+            // resized in place.
             Step::Resize { .. } => Effect::Failed,
-            // How running pods and volumes are changed makes no difference to the rules.
+            // In-place changes to running pods and volumes don't matter for the rules.
             Step::Relabel { .. } | Step::GrowClaim { .. } => Effect::Done,
             Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. } => {
                 self.change_membership(world, step)?
@@ -310,7 +311,7 @@ impl Operator {
 /// Writes the status, unless the EtcdCluster has changed since it was read.
 fn report(world: &mut World, work: &Work) {
     for ordinal in work.observed.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
-        // What answers may be the pod of an earlier EtcdPeer.
+        // The pod of an earlier EtcdPeer may be the one that answers.
         let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
         let template = world.api.templates.get(ordinal).copied().unwrap_or_default();
         let same = world.api.peers.get_mut(ordinal).filter(|peer| Some((&peer.version, template)) == made_from);
@@ -333,7 +334,7 @@ fn report(world: &mut World, work: &Work) {
 
 fn is_confirmed_by(mutant: Option<Mutant>, step: &Step, live: &Observed) -> bool {
     match mutant {
-        // What is wrong with its plans is wrong with the second look as well.
+        // The defect of its plans is in the live confirmation as well.
         Some(_) => Mutant::plan(mutant, live).steps.iter().any(|planned| planned.is_same_act(step)),
         None => is_confirmed(step, live),
     }

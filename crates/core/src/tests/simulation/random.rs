@@ -1,4 +1,4 @@
-//! Chance that repeats itself: the same seed gives the same numbers on every machine (SplitMix64).
+//! Repeatable randomness: the same seed gives the same numbers on every machine (SplitMix64).
 
 pub struct Random(u64);
 

@@ -1,4 +1,4 @@
-//! What must be true after everything that happens, and at the end, when nothing happens any more.
+//! The rules: what must hold after every event, and at the end, when no more faults occur.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::observed::DataState;
 use crate::plan::Plan;
 use crate::quorum::quorum;
 
-/// How often the operator may look until everything is as it should be.
+/// How many reconciles the operator may need until the cluster is in the desired state.
 const LOOKS: usize = 150;
 
 pub fn check(world: &World) -> Result<(), Broken> {
@@ -30,17 +30,17 @@ pub fn check(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
-/// How it is told that there is always something to do or to wait for.
+/// The message if there is always something left to do or to wait for.
 const NEVER_RESTS: &str = "it never comes to rest";
 
-/// The faults stop: every machine is repaired, and the user lets the operator work. What is lost stays lost, and what
-/// hangs goes on hanging. When all is well, the user may ask for the next version or the one before.
+/// The faults stop: every machine is repaired, and the user lets the operator work. Lost data stays lost, and hung
+/// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one.
 pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     world.note(|| "all machines are repaired".to_owned());
     for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
         (machine.on, machine.connected, node.fenced) = (true, true, false);
     }
-    // What is kept in the only pod can't be changed without losing it.
+    // Data in the only pod would be lost with any change to it.
     let is_doomed = world.api.claims.values().any(|claim| claim.claim.deleting);
     if world.storage == Storage::Ephemeral || is_doomed {
         world.api.cluster.replicas = world.api.cluster.replicas.max(2);
@@ -53,7 +53,8 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
     ask_for(world, version_of(possible_minor(world)));
     operator.crash(world);
     let mut rests = come_to_rest(world, operator);
-    // What the members run may show only now. Who is refused is told so, and asks for that.
+    // The version that the members run may show only now. The user learns from the refusal which version is possible,
+    // and sets it.
     let is_refused = matches!(&rests, Err(broken) if broken.starts_with(NEVER_RESTS));
     if is_refused && possible_minor(world) != minor_of(world.api.cluster.wanted) {
         ask_for(world, version_of(possible_minor(world)));
@@ -78,24 +79,26 @@ fn ask_for(world: &mut World, version: &'static str) {
     world.note(|| format!("the user asks for {version}"));
 }
 
-/// What is possible whatever happened: the version that the members agree on or have data of, whatever some of them run.
+/// The version that is possible in any case: the one that the members agree on or have data of, whatever some of them
+/// run.
 fn possible_minor(world: &World) -> u64 {
     let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
     let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
-    // While nobody can be asked, the operator insists on what was reported last, and says so.
+    // While no member can be queried, the operator insists on the last reported version, and reports so.
     let is_asked = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
     let reported = world.api.cluster.status.cluster_version.as_deref().map(minor_of).filter(|_| !is_asked);
     let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted).max(reported));
     let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
-    // A bootstrap that has begun goes on with the version that it began with.
+    // A bootstrap that has started continues with the version that it started with.
     let accepted = world.api.cluster.accepted.as_deref().map(minor_of);
     agreed.or(accepted).or(made).unwrap_or(minor_of(world.api.cluster.wanted))
 }
 
-/// The next minor version, or the one before.
+/// The next minor version, or the previous one.
 fn next_version(world: &mut World) -> &'static str {
     let minor = minor_of(world.api.cluster.wanted);
-    // What is kept in pods is passed on by the others, and what 3.5 wrote with it; and it can't go back at all.
+    // Without durable storage, members copy data and log entries of 3.5 from the others, and can't be downgraded at
+    // all.
     let is_bound = world.storage == Storage::Ephemeral;
     match minor {
         5 => version_of(6),
@@ -106,7 +109,7 @@ fn next_version(world: &mut World) -> &'static str {
     }
 }
 
-/// Whether everything becomes what was asked for. If not, so much data is lost that it can't.
+/// Whether the cluster reaches the desired state. If not, too much data is lost for that.
 fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
     for _ in 0..LOOKS {
         world.settle()?;
@@ -117,13 +120,13 @@ fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Brok
         let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
         let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
         if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
-            // It looks once more, and has nothing to do but to tell.
+            // One more reconcile has nothing to do but to report.
             operator.reconcile(world)?;
             return check_as_asked_for(world).map(|()| true);
         }
         operator.reconcile(world)?;
         check(world)?;
-        // What is waited for is waited for in one go, but not longer than clients stay away.
+        // Waiting is fast-forwarded, but not beyond the time for which clients stay drained.
         world.now += match &plan.waiting {
             _ if !plan.steps.is_empty() => 5,
             Some(waiting) if waiting.reason == "Draining" => 5,
@@ -143,7 +146,7 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     is("members", etcd.members.iter().filter_map(|member| member.ordinal).collect())?;
     is("peers", world.api.peers.keys().copied().collect())?;
     is("pods", world.api.pods.keys().copied().collect())?;
-    // What waits for a dead disk stays until its machine is restarted, known to nobody.
+    // A process that waits for a dead disk stays until its machine is restarted, but is no member.
     let alive = || world.processes.iter().filter(|it| !it.unkillable || etcd.member(it.identity.member_id).is_some());
     is("processes", alive().map(|process| process.ordinal).collect())?;
     if world.storage != Storage::Ephemeral {
@@ -180,24 +183,25 @@ fn check_as_asked_for(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
-/// It never came to rest, which is right only if so much data is lost that it can't; and then it says so.
+/// The cluster never settled, which is right only if too much data is lost for that; and then the status must report
+/// it.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     let stuck = || format!("{NEVER_RESTS}: {plan:?}");
-    // An initial member that can't be stopped keeps the others waiting until its machine is restarted; and one that hangs with its data
-    // in its pod until somebody who knows that nothing was written yet deletes the pod.
+    // An initial member that can't be terminated blocks the others until its machine is restarted; and one that hangs
+    // with its data in its pod does until a user who knows that nothing was written yet deletes the pod.
     let keeps_waiting = |it: &Process| it.unkillable || (it.hung && world.storage == Storage::Ephemeral);
     if world.etcd.is_none() && world.processes.iter().any(keeps_waiting) {
         return Ok(());
     }
     let etcd = world.etcd.as_ref().ok_or_else(stuck)?;
     let keeps = |id: u64| {
-        // A claim that is deleted is gone as soon as nobody uses it, and nobody new can.
+        // A deleted claim is gone as soon as no pod uses it, and no new pod can.
         let claimed = world.api.claims.values().filter(|claim| !claim.claim.deleting).filter_map(|claim| claim.disk);
         let disks = claimed.chain(world.api.pods.values().filter_map(|pod| pod.own_disk));
         let on_disk = disks.filter_map(|disk| world.disks[disk].data).any(|data| data.identity.member_id == id);
         on_disk || world.processes.iter().any(|process| process.identity.member_id == id)
     };
-    // One that hangs can only be started again at the cost of its data, if that is in its pod; or not at all.
+    // A hung process can be restarted only at the cost of its data, if that is in its pod; or not at all.
     let in_its_pod = world.storage == Storage::Ephemeral;
     let only_hangs = world.processes.iter().any(|process| process.unkillable || (process.hung && in_its_pod));
     let left = etcd.voters().filter(|voter| keeps(voter.id)).count();
@@ -205,7 +209,7 @@ fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
         return Err(stuck());
     }
     let (status, reason) = condition(world, "Available");
-    // Who belonged to a cluster may never have been noted, or forgotten when it was deleted and created again.
+    // The members of a cluster may never have been recorded, or the record was lost when it was deleted and recreated.
     let reported: BTreeSet<u64> = world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();
     let is_noted = etcd.members.iter().map(|member| member.id).collect::<BTreeSet<u64>>() == reported;
     let knows_better = is_noted && etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;

@@ -1,4 +1,4 @@
-//! Steps in few words, for whoever reads what happened.
+//! Short descriptions of steps, for the trace.
 
 use crate::plan::{Model, Step};
 

@@ -1,5 +1,5 @@
-//! The world of one cluster: what the API server stores, the machines and disks, the processes that really run, and etcd
-//! as it counts votes. The operator sees it through `observe`, with what its caches hold.
+//! The world of one cluster: what the API server stores, the machines and disks, the processes that actually run, and
+//! etcd with its members. The operator sees it through `observe`, from what its caches hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::tests::support::names;
 pub const REPLACE_AFTER: i64 = 300;
 const START: i64 = 1_800_000_000;
 
-/// A rule that was broken, in words.
+/// The description of a broken rule.
 pub type Broken = String;
 
 /// Where the members keep their data.
@@ -24,7 +24,7 @@ pub type Broken = String;
 pub enum Storage {
     /// Disks that are bound to the node on which they were first used.
     Local,
-    /// Disks that can be used on any node.
+    /// Disks that can be attached to any node.
     Network,
     /// In the pods themselves.
     Ephemeral,
@@ -39,22 +39,22 @@ pub struct World {
     pub disks: Vec<Disk>,
     pub processes: Vec<Process>,
     pub etcd: Option<Etcd>,
-    /// The machines whose members the operator can't reach, although everybody else does: a network policy, say.
+    /// The machines whose members only the operator can't reach: because of a network policy, say.
     pub hidden: BTreeSet<usize>,
-    /// Since when each member was found away by every look at which the others had a quorum, by ID.
+    /// Since when each member was unhealthy in every observation in which the others had a quorum, by ID.
     pub away_since: BTreeMap<u64, i64>,
-    /// How many objects were ever made: each has a number of its own.
+    /// How many objects were ever created: the source of UIDs.
     pub made: u64,
-    /// What happened, if anybody wants to read it.
+    /// The events so far, if they are traced.
     pub trace: Option<Vec<String>>,
 }
 
-/// What the API server stores. The operator's caches are older copies of parts of it.
+/// What the API server stores. The operator's caches are stale copies of parts of it.
 #[derive(Clone)]
 pub struct Api {
     pub cluster: Cluster,
     pub peers: BTreeMap<u32, Peer>,
-    /// The template that each EtcdPeer was made from, besides its version.
+    /// The template that each EtcdPeer was created from, besides its version.
     pub templates: BTreeMap<u32, u32>,
     pub pods: BTreeMap<u32, PodObject>,
     pub claims: BTreeMap<u32, ClaimObject>,
@@ -64,18 +64,18 @@ pub struct Api {
 /// The EtcdCluster.
 #[derive(Clone)]
 pub struct Cluster {
-    /// How often it was deleted and created again.
+    /// How often it was deleted and recreated.
     pub lives: u32,
-    /// Counts up with every change, also of the status.
+    /// Incremented with every change, also of the status.
     pub version: u64,
     pub replicas: u32,
-    /// Whether it begins with a backup. One that is created again goes on with what is there.
+    /// Whether it is bootstrapped from a backup. A recreated one continues with existing data.
     pub restores: bool,
-    /// The version of etcd that is asked for, and the one that was found possible.
+    /// The desired version of etcd, and the one that was found possible.
     pub wanted: &'static str,
     pub accepted: Option<String>,
     pub oldest_log: Option<String>,
-    /// Stands for everything else that members are made from.
+    /// Stands for everything else that members are created from.
     pub template: u32,
     pub paused: bool,
     pub bootstrap: Option<Bootstrap>,
@@ -89,7 +89,7 @@ pub struct PodObject {
     pub uid: u64,
     pub created: i64,
     pub start: Start,
-    /// The version and the template of the EtcdPeer that it was made from.
+    /// The version and the template of the EtcdPeer that it was created from.
     pub version: String,
     pub template: u32,
     pub leaving_since: Option<i64>,
@@ -99,7 +99,7 @@ pub struct PodObject {
     pub ready: bool,
     pub node: Option<usize>,
     pub problem: Option<Problem>,
-    /// The disk in the pod itself, if that is where the data is.
+    /// The disk in the pod itself, if the data is there.
     pub own_disk: Option<usize>,
 }
 
@@ -108,13 +108,13 @@ pub struct ClaimObject {
     pub uid: u64,
     pub claim: Claim,
     pub disk: Option<usize>,
-    /// The node that was chosen when the disk was made.
+    /// The node that was selected when the disk was provisioned.
     pub chosen: Option<usize>,
 }
 
 pub struct Machine {
     pub on: bool,
-    /// Whether its network cable is plugged in.
+    /// Whether its network is connected.
     pub connected: bool,
 }
 
@@ -138,11 +138,11 @@ pub struct DataDir {
     pub corrupt: bool,
     /// The lowest minor version of etcd that can read it.
     pub minor: u64,
-    /// The lowest minor version that wrote what is left in its log.
+    /// The lowest minor version that wrote the remaining log.
     pub oldest_log: u64,
 }
 
-/// An etcd that runs, whatever the API server says about its pod.
+/// A running etcd, whatever the API server says about its pod.
 pub struct Process {
     pub pod: u64,
     pub ordinal: u32,
@@ -151,10 +151,10 @@ pub struct Process {
     pub identity: Identity,
     pub version: String,
     pub template: u32,
-    /// What it has of the log in its memory, also if its disk was emptied under it.
+    /// How much of the log it has in memory, also if its disk was emptied underneath.
     pub index: u64,
     pub hung: bool,
-    /// Whether nothing but a power cut ends it: it waits for a disk that does not answer.
+    /// Whether only a power cut ends it: it is blocked on a disk that does not respond.
     pub unkillable: bool,
 }
 
@@ -204,7 +204,7 @@ impl World {
         let now = self.now - START;
         if let Some(trace) = &mut self.trace {
             let what = what();
-            // Waiting makes no story.
+            // Waiting is traced only once.
             if !trace.iter().rev().take(4).any(|line| line.ends_with(&what)) {
                 trace.push(format!("{now:>6}s {what}"));
             }
@@ -221,12 +221,12 @@ impl World {
         self.processes.iter().find(|process| process.pod == pod.uid)
     }
 
-    /// Whether a process can be talked to.
+    /// Whether a process is reachable.
     pub fn answers(&self, process: &Process) -> bool {
         !process.hung && self.machines[process.machine].is_reachable()
     }
 
-    /// Somebody or something deletes a pod: it is to stop.
+    /// Another client or a controller deletes a pod: it is to terminate.
     pub fn delete_pod(&mut self, ordinal: u32) {
         let now = self.now;
         if let Some(pod) = self.api.pods.get_mut(&ordinal).filter(|pod| !pod.deleting) {
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// Notes who was found away by a look that could have led to something.
+    /// Records which members are unhealthy in an observation that may lead to a replacement.
     pub fn note_who_is_away(&mut self, observed: &Observed) {
         let quorum = observed.membership.as_ref().filter(|_| observed.paused.is_none());
         let members = quorum.iter().flat_map(|membership| &membership.members);
@@ -252,7 +252,7 @@ impl World {
         claim.or_else(|| self.api.pods.get(&ordinal)?.own_disk)
     }
 
-    /// The operator looks: at Kubernetes as these objects show it, and at etcd itself, which is always asked.
+    /// The operator's observation: Kubernetes from these objects, and etcd itself, which is always queried live.
     pub fn observe(&self, seen: &Api) -> Observed {
         let cluster = &seen.cluster;
         Observed {
@@ -299,24 +299,24 @@ impl World {
         }
     }
 
-    /// etcd, if the operator reaches somebody who speaks for a quorum.
+    /// etcd, if the operator reaches a member that has a quorum.
     fn quorum(&self) -> Option<&Etcd> {
         let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
         let speaks = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
         self.processes.iter().find(speaks).map(|_| etcd)
     }
 
-    /// Whether the operator can talk to a process.
+    /// Whether the operator can reach a process.
     fn is_reached(&self, process: &Process) -> bool {
         self.answers(process) && !self.hidden.contains(&process.machine)
     }
 
-    /// What etcd says about the version that its members agree on, if anybody can be asked.
+    /// The cluster version that etcd reports, if a quorum can be queried.
     fn cluster_version(&self) -> Option<String> {
         Some(format!("3.{}.0", self.quorum()?.minor?))
     }
 
-    /// Asks every pod that is known, at the address that is known: a pod that is gone does not answer.
+    /// Queries every known pod at its known address: a pod that is gone does not answer.
     fn ask(&self, seen: &Api) -> BTreeMap<u32, Result<Answer, String>> {
         let mut answers = BTreeMap::new();
         for (ordinal, pod) in &seen.pods {
@@ -328,7 +328,7 @@ impl World {
         answers
     }
 
-    /// What somebody who answers without a quorum tells about the others.
+    /// The membership according to a member that answers without a quorum.
     fn local_membership(&self, seen: &Api) -> Option<Membership> {
         let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
         let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
@@ -347,7 +347,7 @@ impl World {
             leader: quorum.and_then(|etcd| etcd.leader),
             learner,
             version: process.version.clone(),
-            // A process whose disk was emptied under it does not know.
+            // A process whose disk was emptied underneath does not know it.
             storage_version: self.disks[process.disk]
                 .data
                 .map(|data| data.minor)
@@ -359,8 +359,9 @@ impl World {
         }
     }
 
-    /// The members whose data differs from that of a majority, as a comparison of all voters would show; or of whom that was known
-    /// before, while all the others agree. None if they can't be compared, or nobody could tell who is right.
+    /// The members whose data differs from that of a majority, according to a comparison of all voters; or that were
+    /// known to differ before, while all the others agree. `None` if they can't be compared, or the comparison is
+    /// inconclusive.
     pub fn differing(&self, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
         let etcd = self.quorum()?;
         let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
@@ -380,7 +381,7 @@ fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
     let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
         peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
     };
-    // Resources could be changed as it runs, if it ran.
+    // Resources could be changed in place, if the pod ran.
     let method = |ordinal: &u32, peer: &Peer| {
         let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
         if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
@@ -393,17 +394,17 @@ fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
     outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
 }
 
-/// Whether Kubernetes refuses pods that are made from a template: a class that it doesn't know, a policy, a quota.
+/// Whether Kubernetes rejects pods that are created from a template: because of an unknown class, a policy or a quota.
 pub fn is_refused(template: u32) -> bool {
     template % 6 == 2
 }
 
-/// Whether a template asks for more than any node has.
+/// Whether a template requests more than any node has.
 pub fn fits_no_node(template: u32) -> bool {
     template % 6 == 4
 }
 
-/// The minor version in a version.
+/// The minor version of a version.
 pub fn minor_of(version: &str) -> u64 {
     version.split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("a version")
 }
