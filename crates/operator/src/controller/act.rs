@@ -1,4 +1,4 @@
-//! The third step of a reconcile: carry the plan out, one step after another, and tell about each.
+//! The third step of a reconcile: execute the plan, one step after another, and publish an event for each.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -32,22 +32,23 @@ pub enum Error {
     Api { doing: String, source: Box<kube::Error> },
     #[error("{doing}: {source}")]
     Etcd { doing: String, source: Box<etcd_operator_etcd::Error> },
-    /// The world is not as it was when the plan was made. Another look will make another plan.
+    /// The state has changed since the plan was made. The next reconcile makes another plan.
     #[error("{0}, so the plan is out of date")]
     OutOfDate(String),
-    /// etcd says that it is too early. It wants the members to have been connected for some seconds before a change.
+    /// etcd reports that it is too early: it requires the members to have been connected for some seconds before a
+    /// change.
     #[error("{0}")]
     TooEarly(String),
     #[error("{0}")]
     Impossible(String),
 }
 
-/// Everything that steps are carried out with.
+/// Everything that steps need to be executed.
 pub struct Actor<'a> {
     pub context: &'a Context,
     pub cluster: &'a EtcdCluster,
     pub observation: &'a Observation,
-    /// EtcdPeers made by earlier steps of the same plan, which the cache doesn't know yet.
+    /// EtcdPeers created by earlier steps of the same plan, which are not in the cache yet.
     made: BTreeMap<u32, Arc<EtcdPeer>>,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Actor<'a> {
             Step::EnableDowngrade(version) => self.enable_downgrade(version).await,
             Step::CancelDowngrade => self.cancel_downgrade().await,
             Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,
-            // It has nothing to finish: it hangs.
+            // No grace period is needed: the member hangs.
             Step::RestartPod { ordinal, why } => self.delete_pod(*ordinal, Some(1), "PodRestarted", why).await,
             Step::FencePod { ordinal, why } => self.delete_pod(*ordinal, Some(0), "PodForceDeleted", why).await,
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
@@ -147,8 +148,8 @@ impl<'a> Actor<'a> {
         Ok(())
     }
 
-    /// Writes something into the cluster's status that must be there before anything else happens. It fails if the
-    /// cluster has changed since it was read.
+    /// Records something in the cluster's status before anything else happens. Fails if the cluster has changed since
+    /// it was read.
     pub(super) async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
         let mut status = self.cluster.status.clone().unwrap_or_default();
         change(&mut status);
@@ -171,7 +172,7 @@ impl<'a> Actor<'a> {
                 created
             }
             None => {
-                // It is there, but the cache doesn't show it: it lost its labels, or the cache is behind.
+                // It exists, but is not in the cache: it lost its labels, or the cache is stale.
                 let labels = member_labels(&self.cluster.name_any(), &name);
                 self.patch::<EtcdPeer>(&name, json!({"metadata": {"labels": labels}})).await?;
                 let doing = || format!("reading the EtcdPeer {name}");
@@ -216,7 +217,7 @@ impl<'a> Actor<'a> {
         self.record_in_peer(ordinal, json!({"replacement": replacement})).await
     }
 
-    /// Writes something into the status of an EtcdPeer.
+    /// Records something in the status of an EtcdPeer.
     pub(super) async fn record_in_peer(&self, ordinal: u32, status: Value) -> Result<(), Error> {
         let name = self.name(ordinal);
         let patch = Patch::Merge(json!({"status": status}));
@@ -236,7 +237,7 @@ impl<'a> Actor<'a> {
         if self.create::<PersistentVolumeClaim>(claim).await?.is_some() {
             return self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await;
         }
-        // There is a claim of this name that the cache doesn't show as ours: repair its labels, if it is.
+        // A claim of this name exists that the cache does not show: repair its labels if it belongs to this cluster.
         let doing = || format!("reading the volume claim {name}");
         let found: PersistentVolumeClaim = self.api().get(&name).await.map_err(|error| api_error(doing(), error))?;
         let notes = found.annotations();
@@ -263,7 +264,7 @@ impl<'a> Actor<'a> {
         if self.create::<Pod>(pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
-        // There is a pod of this name that the cache doesn't show as ours: repair its labels, if it is our peer's.
+        // A pod of this name exists that the cache does not show: repair its labels if it belongs to this EtcdPeer.
         let doing = || format!("reading the pod {name}");
         let found: Pod = self.api().get(&name).await.map_err(|error| api_error(doing(), error))?;
         if found.metadata.deletion_timestamp.is_some() {
@@ -274,7 +275,7 @@ impl<'a> Actor<'a> {
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
         self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await?;
-        // What it was told is not what this one would have been told.
+        // Its expected data and initial cluster are not those that this pod would have got.
         Err(Error::OutOfDate(format!("there is a pod {name} already")))
     }
 
@@ -306,7 +307,8 @@ impl<'a> Actor<'a> {
         self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
     }
 
-    /// A cache may be old. Looks past it, at Kubernetes and at etcd, whether the step would still be planned.
+    /// A cache may be stale. Checks with a live observation of Kubernetes and etcd whether the step would still be
+    /// planned.
     async fn confirm(&self, step: &Step) -> Result<(), Error> {
         let cluster = self.live_cluster().await?;
         let cluster = cluster.ok_or_else(|| Error::OutOfDate("the EtcdCluster is gone".into()))?;
@@ -325,21 +327,21 @@ impl<'a> Actor<'a> {
         if is_confirmed(step, &live.observed) {
             return Ok(());
         }
-        // Something that the caches don't show is in the way, and only a person can clear it.
+        // Something that the caches don't show is in the way, and only a user can remove it.
         if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "VolumesConflict") {
             return Err(Error::Impossible(refusal.message));
         }
         Err(Error::OutOfDate(format!("a live read does not confirm {step:?}")))
     }
 
-    /// Reads the EtcdCluster from the API server itself: a cluster that was bootstrapped meanwhile is not bootstrapped again.
+    /// Reads the EtcdCluster live from the API server: one that was bootstrapped meanwhile is not bootstrapped again.
     async fn confirm_not_bootstrapped(&self) -> Result<(), Error> {
         let not_bootstrapped =
             self.live_cluster().await?.is_some_and(|now| now.status.is_none_or(|status| status.cluster_id.is_none()));
         if not_bootstrapped { Ok(()) } else { Err(Error::OutOfDate("the cluster is bootstrapped or gone".into())) }
     }
 
-    /// The very same EtcdCluster as the API server has it at this moment. None if it is gone or going.
+    /// The very same EtcdCluster, read live from the API server. `None` if it is gone or being deleted.
     async fn live_cluster(&self) -> Result<Option<EtcdCluster>, Error> {
         let doing = "reading the EtcdCluster once more";
         let now: Option<EtcdCluster> =
@@ -348,7 +350,7 @@ impl<'a> Actor<'a> {
         Ok(now.filter(|now| now.uid() == uid && now.metadata.deletion_timestamp.is_none()))
     }
 
-    /// Creates an object. None if there is one of that name already.
+    /// Creates an object. `None` if one of that name already exists.
     async fn create<K>(&self, object: Value) -> Result<Option<K>, Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -372,7 +374,7 @@ impl<'a> Actor<'a> {
         patched.map(drop).map_err(|error| api_error(doing(), error))
     }
 
-    /// Deletes an object, but only the very one that was seen.
+    /// Deletes an object, but only the very one that was observed.
     pub(super) async fn delete<K>(&self, name: &str, uid: Option<String>, grace: Option<u32>) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,

@@ -1,4 +1,4 @@
-//! How long to wait after a reconcile has failed: longer each time, for each object by itself.
+//! How long to wait after a failed reconcile: longer each time, for each object separately.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts a failure and tells how long to wait.
+    /// Counts a failure and returns how long to wait.
     pub fn after_failure(&self, namespace: &str, name: &str) -> Duration {
         let mut failures = self.failures();
         let count = failures.entry((namespace.into(), name.into())).or_default();

@@ -1,4 +1,4 @@
-//! The objects that the controller knows of, as they were last seen, and which cluster each belongs to.
+//! The objects that the controller watches, as last observed, and the cluster that each belongs to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// A cache that is not filled yet knows too little to decide anything from.
+    /// A cache that is not filled yet knows too little to base any decision on.
     pub async fn wait_until_filled(&self) -> Result<(), CacheClosed> {
         self.clusters.wait_until_filled().await?;
         self.peers.wait_until_filled().await?;

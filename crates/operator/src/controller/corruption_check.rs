@@ -1,5 +1,5 @@
-//! Comparing the data of a cluster's members, now and then. It reads the whole database of every member, so it waits until
-//! all are well, and leaves large ones alone. What a comparison means is decided in the core.
+//! Compares the data of a cluster's members periodically. This reads the whole database of every member, so it waits
+//! until all are healthy, and skips large databases. What a comparison means is decided in the core.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,19 +15,19 @@ use tracing::{debug, warn};
 
 /// How long hashing a database of the largest size may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How soon data is compared if etcd itself says that some of it is wrong.
+/// How soon data is compared if etcd itself raises a corruption alarm.
 const SOON: Duration = Duration::from_secs(30);
 /// Larger databases are not compared, in bytes.
 const LARGEST: u64 = 512 << 20;
 
-/// When each cluster was last compared, and who is known to differ since then.
+/// When each cluster was last compared, and which members are known to differ since then.
 #[derive(Default)]
 pub struct CorruptionChecks(Mutex<HashMap<(String, String), LastCheck>>);
 
 struct LastCheck {
     at: Instant,
     differing: BTreeSet<u64>,
-    /// Whether the comparison could tell who differs.
+    /// Whether the comparison showed which members differ.
     is_conclusive: bool,
 }
 
@@ -35,13 +35,13 @@ struct LastCheck {
 pub struct Subject<'a> {
     pub namespace: &'a str,
     pub cluster: &'a str,
-    /// Everybody who belongs to it. None if nobody could say.
+    /// All members of the cluster. `None` if no quorum could be queried.
     pub membership: Option<&'a Membership>,
-    /// Who can be compared.
+    /// The members that can be compared.
     pub voters: Vec<ComparedVoter<'a>>,
 }
 
-/// A member that answered, and where.
+/// A member that answered, and its address.
 pub struct ComparedVoter<'a> {
     pub url: &'a str,
     pub status: &'a Status,
@@ -52,15 +52,15 @@ impl Subject<'_> {
         (self.namespace.to_owned(), self.cluster.to_owned())
     }
 
-    /// Whether somebody may belong to it.
+    /// Whether a member may belong to the cluster.
     fn has_member(&self, id: u64) -> bool {
         self.membership.is_none_or(|membership| membership.member(id).is_some())
     }
 }
 
 impl CorruptionChecks {
-    /// The members that are known to differ from the majority, by ID: as of now if a comparison is due, else as of the last
-    /// one. If etcd itself accuses somebody, it is due soon, however large the databases are.
+    /// The members that are known to differ from the majority, by ID: as of now if a comparison is due, otherwise as of
+    /// the last one. If etcd itself raises an alarm, it is due soon, however large the databases are.
     pub async fn differing(&self, subject: &Subject<'_>, every: Option<Duration>, accused: bool) -> BTreeSet<u64> {
         let every = if accused { Some(every.map_or(SOON, |every| every.min(SOON))) } else { every };
         let Some(every) = every else { return BTreeSet::new() };
@@ -70,13 +70,13 @@ impl CorruptionChecks {
         if elapsed < every || voters.len() < 2 || !is_cheap {
             return last;
         }
-        // A comparison that fails is not repeated at every look: it may have been too much already.
+        // A failed comparison is not repeated at every reconcile: it may have been too much load already.
         let hashes = self.compare(subject).await;
         self.learn(subject, &hashes)
     }
 
-    /// The members that are shown to differ at this moment. Nobody, if that can't be told: nothing is destroyed for an old finding.
-    /// Nor is a comparison that could not tell repeated at once: it reads all that there is.
+    /// The members that differ right now. Empty if that is inconclusive: nothing is destroyed because of a stale
+    /// finding. An inconclusive comparison is not repeated at once either: it reads all data.
     pub async fn differing_now(&self, subject: &Subject<'_>) -> BTreeSet<u64> {
         if self.all().get(&subject.key()).is_some_and(|last| !last.is_conclusive && last.at.elapsed() < SOON) {
             return BTreeSet::new();
@@ -86,14 +86,14 @@ impl CorruptionChecks {
         confirmed_by(&hashes, &known)
     }
 
-    /// What the voters have. Nothing, if not all of them could tell.
+    /// The hashes of the voters. Empty if not all of them could be read.
     async fn compare(&self, subject: &Subject<'_>) -> BTreeMap<u64, Hash> {
-        // A member may be behind, or just have compacted.
+        // A member may lag behind, or have just compacted.
         let failed = |error: &Error| debug!(%error, "the members' data could not be compared");
         hashes_of(&subject.voters).await.inspect_err(failed).unwrap_or_default()
     }
 
-    /// Remembers what a comparison has shown, and tells who is known to differ now.
+    /// Remembers the result of a comparison, and returns which members are known to differ now.
     fn learn(&self, subject: &Subject<'_>, hashes: &BTreeMap<u64, Hash>) -> BTreeSet<u64> {
         let mut all = self.all();
         let known = all.remove(&subject.key()).map(|last| last.differing).unwrap_or_default();
@@ -107,8 +107,8 @@ impl CorruptionChecks {
         differing
     }
 
-    /// How long ago the last comparison was, and who differed. A cluster that was never compared is taken for one that was
-    /// at some time within the interval, so that a new process does not compare all of them at once.
+    /// How long ago the last comparison was, and which members differed. A cluster that was never compared is treated
+    /// as if it was at some time within the interval, so that a new process does not compare all clusters at once.
     fn last(&self, key: &(String, String), every: Duration) -> (Duration, BTreeSet<u64>) {
         let mut all = self.all();
         let compared = all.entry(key.clone()).or_insert_with(|| {
@@ -131,7 +131,7 @@ impl CorruptionChecks {
     }
 }
 
-/// What every voter has at the newest revision that all of them have.
+/// The hash of every voter at the newest revision that all of them have.
 async fn hashes_of(voters: &[ComparedVoter<'_>]) -> Result<BTreeMap<u64, Hash>, Error> {
     let revision = voters.iter().map(|voter| voter.status.revision).min().unwrap_or_default();
     let hash = async |voter: &ComparedVoter<'_>| {
@@ -146,7 +146,7 @@ async fn hashes_of(voters: &[ComparedVoter<'_>]) -> Result<BTreeMap<u64, Hash>, 
 mod tests {
     use super::*;
 
-    /// Nobody can be asked while a member is away, and that says nothing about whose data is wrong.
+    /// No member can be queried while one is unreachable, and that does not show whose data is wrong.
     #[tokio::test]
     async fn a_comparison_of_nobody_does_not_erase_a_finding() {
         let nobody = Subject { namespace: "ns", cluster: "c", membership: None, voters: Vec::new() };

@@ -1,5 +1,6 @@
-//! What every cluster has, whatever it is doing: its Services, its PodDisruptionBudget, and the labels and owners of its
-//! claims. Whoever changes or deletes them finds them repaired. What belongs to somebody else is left alone.
+//! What every cluster has, whatever its plan: its Services, its PodDisruptionBudget, and the labels and owners of its
+//! claims. If another client changes or deletes them, they are repaired. Objects that don't belong to the cluster are
+//! left alone.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -29,8 +30,8 @@ use crate::objects::annotations::read_identity;
 use crate::objects::claim::claim_metadata;
 use crate::objects::services::{client_service, disruption_budget, headless_service};
 
-/// What was applied last for each cluster and object, and which version of the object came of it. As long as the cache
-/// shows that version, nobody has changed it and there is nothing to do.
+/// What was last applied for each cluster and object, and the resulting resource version. As long as the cache shows
+/// that version, no other client has changed the object and there is nothing to do.
 #[derive(Default)]
 pub struct Applied(Mutex<HashMap<Key, (u64, String)>>);
 
@@ -85,7 +86,7 @@ impl Ensure<'_> {
         Api::namespaced(self.client.clone(), &self.cluster.namespace().unwrap_or_default())
     }
 
-    /// Makes an object what it should be. One of that name that somebody else made is not taken over.
+    /// Applies the desired state of an object. One of that name that another client created is not taken over.
     async fn apply<K>(&self, cache: &Cache<K>, wanted: Value) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -123,7 +124,7 @@ impl Ensure<'_> {
         Ok(())
     }
 
-    /// Creates an object. None if there is one of that name.
+    /// Creates an object. `None` if one of that name exists.
     async fn create<K>(&self, wanted: &Value) -> kube::Result<Option<K>>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -143,8 +144,8 @@ impl Ensure<'_> {
         owners.iter().any(|owner| Some(&owner.uid) == self.cluster.uid().as_ref()) || (owners.is_empty() && labelled)
     }
 
-    /// Whether a claim is this cluster's own. What an earlier cluster of this name left, or somebody else made, is not:
-    /// its owner decides what becomes of it.
+    /// Whether a claim is this cluster's own. One that an earlier cluster of this name left, or another client created,
+    /// is not: its owner decides what happens to it.
     fn is_ours(&self, observation: &Observation, ordinal: u32) -> bool {
         let observed = &observation.observed;
         observed.claims.get(&ordinal).is_some_and(|claim| {
@@ -170,8 +171,8 @@ impl Ensure<'_> {
         patched.map(drop).map_err(|error| api_error(format!("repairing the volume claim {name}"), error))
     }
 
-    /// A claim that lost its labels is seen no more, and its member would be taken for one without data. It is looked for
-    /// by its name.
+    /// A claim that lost its labels is no longer in the cache, and its member would be diagnosed as having lost its
+    /// data. It is looked up by its name.
     async fn find_lost_claims(&self, observation: &Observation) -> Result<(), Error> {
         let observed = &observation.observed;
         let lost = observed.peers.iter().filter(|(ordinal, _)| !observed.claims.contains_key(ordinal));
@@ -186,7 +187,7 @@ impl Ensure<'_> {
         Ok(())
     }
 
-    /// How many members vote. If etcd can't be asked: as many as did, or as many as there should be.
+    /// The number of voters. If etcd can't be queried: the last known number, or the desired one.
     fn voters(&self, observation: &Observation) -> usize {
         let voting =
             observation.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());

@@ -1,4 +1,4 @@
-//! What the operator tells about an object in events, for `kubectl describe`.
+//! The events that the operator publishes about an object, for `kubectl describe`.
 
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::plan::Waiting;
@@ -8,7 +8,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 use tracing::warn;
 
-/// The API server takes no longer ones, in bytes.
+/// The limits of the API server, in bytes.
 const LONGEST_NOTE: usize = 1024;
 const LONGEST_ACTION: usize = 128;
 
@@ -19,25 +19,25 @@ impl Events {
         Events(Recorder::new(client, Reporter { controller: "etcd-operator".into(), instance: None }))
     }
 
-    /// Says that something was done, to an object of the cluster or whatever it belongs to.
+    /// Reports that something was done, to an object of the cluster or of another owner.
     pub async fn done<K: Resource<DynamicType = ()>>(&self, owner: &K, reason: &str, about: &str, note: String) {
         self.publish(owner, EventType::Normal, reason, &note.clone(), about, note).await;
     }
 
-    /// Says that the cluster is not available any more, and why.
+    /// Reports that the cluster is no longer available, and why.
     pub async fn unavailable(&self, cluster: &EtcdCluster, condition: &Condition) {
         let (reason, message) = (&condition.reason, &condition.message);
         self.publish(cluster, EventType::Warning, reason, message, &cluster.name_any(), message.clone()).await;
     }
 
-    /// Says what is waited for.
+    /// Reports what the cluster waits for.
     pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
         let type_ = if waiting.is_trouble() { EventType::Warning } else { EventType::Normal };
         self.publish(cluster, type_, waiting.reason, &waiting.message, &cluster.name_any(), waiting.message.clone())
             .await;
     }
 
-    /// Says that something failed, and why.
+    /// Reports that something failed, and why.
     pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, why: String) {
         self.publish(object, EventType::Warning, reason, &why.clone(), &object.name_any(), why).await;
     }
@@ -52,7 +52,7 @@ impl Events {
         note: String,
     ) {
         let note = shortened(&note, LONGEST_NOTE).to_owned();
-        // Events that differ in nothing but their note are counted as one, so each says what it is about.
+        // Events that differ only in their note are aggregated, so the action of each says what it is about.
         let action = shortened(action, LONGEST_ACTION).to_owned();
         let about = ObjectReference {
             name: Some(about.to_owned()),
@@ -60,14 +60,14 @@ impl Events {
             ..ObjectReference::default()
         };
         let event = Event { type_, reason: reason.into(), note: Some(note), action, secondary: Some(about) };
-        // An event is a courtesy: what it tells has happened, whether it arrives or not.
+        // Events are best effort: what they report has happened, whether they arrive or not.
         if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
             warn!(%error, reason, "cannot publish an event");
         }
     }
 }
 
-/// The beginning of a text that has no more bytes than there may be, without a character that is cut in two.
+/// The longest prefix of a text that fits into so many bytes without splitting a character.
 fn shortened(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]

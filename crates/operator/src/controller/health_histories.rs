@@ -1,4 +1,4 @@
-//! What this process remembers of each cluster from one look to the next.
+//! What this process remembers of each cluster from one reconcile to the next.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use etcd_operator_core::observed::Observed;
 pub struct HealthHistories(Mutex<HashMap<(String, String), HealthHistory>>);
 
 impl HealthHistories {
-    /// Adds what is remembered to what was observed, and remembers it too.
+    /// Adds what is remembered to an observation, and remembers that as well.
     pub fn keep(&self, observed: &mut Observed) {
         let key = (observed.names.namespace.clone(), observed.names.cluster.clone());
         self.all().entry(key).or_default().keep(observed);

@@ -1,4 +1,4 @@
-//! What is done to keep members fit, each of them sent to the member that should be asked.
+//! The execution of maintenance steps, each sent to the right member.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::act::{Actor, Error, moment};
 use super::membership::etcd_error;
 
-/// How long a defragmentation is waited for. etcd goes on with one that takes longer.
+/// How long a defragmentation is waited for. etcd continues one that takes longer.
 const DEFRAGMENTATION: Duration = Duration::from_secs(15);
 
 impl Actor<'_> {

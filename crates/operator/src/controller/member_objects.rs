@@ -1,4 +1,4 @@
-//! The objects of one cluster's members: as the caches show them, or as the API server has them at this moment.
+//! The objects of one cluster's members: from the caches, or live from the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -23,9 +23,9 @@ pub struct MemberObjects {
     pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
     pub pods: BTreeMap<u32, Arc<Pod>>,
     pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
-    /// The names of the nodes that the volumes of members are bound to. Looked at only if no node takes their pods.
+    /// The names of the nodes that the members' volumes are bound to. Read only if their pods can't be scheduled.
     pub bound_to: BTreeMap<u32, String>,
-    /// The nodes of the pods and the volumes, by name, as far as there are such nodes.
+    /// The existing nodes of the pods and the volumes, by name.
     pub nodes: BTreeMap<String, Arc<Node>>,
 }
 
@@ -46,7 +46,7 @@ impl MemberObjects {
         Ok(objects)
     }
 
-    /// Reads everything past the caches. By name, because what lost its labels is there nevertheless.
+    /// Reads everything live. By name, because objects that lost their labels still exist.
     pub async fn live(client: &Client, names: &ClusterNames, ordinals: &BTreeSet<u32>) -> Result<Self, Error> {
         let (peers, pods, claims) = futures::try_join!(
             members::<EtcdPeer>(client, names, ordinals),
@@ -65,7 +65,7 @@ impl MemberObjects {
         Ok(objects)
     }
 
-    /// The volumes of pods that have no node, as far as they are bound to one. That is rare, so they are read when needed.
+    /// The node-bound volumes of pods that have no node. That is rare, so they are read when needed.
     async fn find_bound_volumes(&self, client: &Client) -> Result<BTreeMap<u32, String>, Error> {
         let volumes: Api<PersistentVolume> = Api::all(client.clone());
         let homeless = self.pods.iter().filter(|(_, pod)| node_of_pod(pod).is_none()).map(|(ordinal, _)| ordinal);
@@ -79,7 +79,7 @@ impl MemberObjects {
         Ok(bound_to)
     }
 
-    /// Every ordinal that something is known of.
+    /// Every ordinal of which any object exists.
     pub fn ordinals(&self) -> BTreeSet<u32> {
         self.peers.keys().chain(self.pods.keys()).chain(self.claims.keys()).copied().collect()
     }
@@ -94,7 +94,7 @@ pub fn node_of_pod(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// The one node on which a volume can be used. `None` if it can be used on several.
+/// The only node on which a volume can be used. `None` if it can be used on several.
 fn home_of(volume: &PersistentVolume) -> Option<String> {
     let required = volume.spec.as_ref()?.node_affinity.as_ref()?.required.as_ref()?;
     let [term] = &required.node_selector_terms[..] else { return None };
@@ -106,7 +106,8 @@ fn home_of(volume: &PersistentVolume) -> Option<String> {
     }
 }
 
-/// The objects of one kind with the names of members. What somebody else gave such a name is not the cluster's.
+/// The objects of one kind with the names of members. An object of such a name that another client created is not the
+/// cluster's.
 async fn members<K>(
     client: &Client,
     names: &ClusterNames,

@@ -1,4 +1,4 @@
-//! Changes of etcd's membership, each of them sent to the member that should be asked.
+//! The execution of membership changes, each sent to the right member.
 
 use etcd_operator_api::format_id;
 use etcd_operator_etcd::{Cause, MemberClient};
@@ -13,7 +13,7 @@ impl Actor<'_> {
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
             Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner ({})", format_id(id))).await,
-            // An earlier try did it, and its answer got lost.
+            // An earlier attempt succeeded, and its response was lost.
             Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
             Err(error) => Err(etcd_error(doing, error)),
         }
@@ -23,7 +23,7 @@ impl Actor<'_> {
         let name = self.name(ordinal);
         match self.client_of_the_leader()?.promote(member_id).await {
             Ok(()) => self.tell("MemberPromoted", &name, format!("Promoted {name} to voter")).await,
-            // Normal for a while; the next look tries again.
+            // Expected for a while; the next reconcile retries.
             Err(error) if matches!(error.cause, Cause::NotInSync | Cause::NotALearner) => Ok(()),
             Err(error) => Err(etcd_error(format!("promoting {name}"), error)),
         }
@@ -39,7 +39,7 @@ impl Actor<'_> {
 
     pub(super) async fn remove_member(&self, ordinal: u32, member_id: u64, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
-        // Not through the one that leaves: it may stop before it has answered.
+        // Not through the member that is removed: it may stop before it has answered.
         match self.client_of_another_voter(ordinal)?.remove(member_id).await {
             Ok(()) => {}
             Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
@@ -49,7 +49,7 @@ impl Actor<'_> {
         self.tell("MemberRemoved", &name, note).await
     }
 
-    /// The members that answer reads which need a quorum, and where.
+    /// The members that answer linearizable reads, and their addresses.
     fn voters(&self) -> impl Iterator<Item = (u32, &str)> {
         let observation = self.observation;
         let answers = observation.observed.answers.iter();
@@ -61,7 +61,7 @@ impl Actor<'_> {
         dial(self.voters().next().map(|(_, url)| url))
     }
 
-    /// Only the leader knows how far a learner is; asked through another, its answer may come back garbled.
+    /// Only the leader knows the progress of a learner; through another member, its error may come back garbled.
     fn client_of_the_leader(&self) -> Result<MemberClient, Error> {
         let observed = &self.observation.observed;
         let membership = observed.membership.as_ref();

@@ -1,12 +1,12 @@
-//! The controller of EtcdClusters: keeps each cluster as its spec asks for.
+//! The controller of EtcdClusters: keeps each cluster in the state that its spec desires.
 //!
 //! Every reconcile takes the same steps, which `reconcile` puts in order: observe, plan, ensure, act, report, requeue.
 //! The plan is made in `etcd_operator_core::plan`.
 //!
 //! - Objects: `watch` and `caches` keep those of all clusters, `scope` says in which namespaces; `member_objects` are
 //!   those of one cluster, from the caches or live.
-//! - Observing: `observe`, with `probe` (asks etcd's members), `corruption_check` (compares their data), `spec_diff` and
-//!   `volumes` (what is not as the spec asks for), `node`, `pod_problem`, and `upgrade_backup` (the backup before an
+//! - Observing: `observe`, with `probe` (queries etcd's members), `corruption_check` (compares their data), `spec_diff`
+//!   and `volumes` (what does not match the spec), `node`, `pod_problem`, and `upgrade_backup` (the backup before an
 //!   upgrade).
 //! - Remembered by this process only: `health_histories`, `rollout_slots` (which clusters may restart members),
 //!   `backoff`.
@@ -14,7 +14,7 @@
 //!   repairs what every cluster has, whatever the plan.
 //! - Reporting: `report` writes the status, `events` publishes events.
 //!
-//! What decides belongs in `etcd_operator_core`, what builds objects in `objects`. `watch`, `events`, `backoff`,
+//! Decisions belong in `etcd_operator_core`, and building objects in `objects`. `watch`, `events`, `backoff`,
 //! `pod_problem` and `scope` also serve the controllers in `backups`.
 
 mod act;
@@ -71,9 +71,9 @@ use rollout_slots::RolloutSlots;
 pub use scope::Scope;
 use watch::{Cache, Cluster, labelled_etcd, watch, watch_trimmed};
 
-/// How many clusters are worked on at the same time.
+/// How many clusters are reconciled concurrently.
 const CONCURRENCY: usize = 32;
-/// How long reconciles that have begun may take to finish when the process stops.
+/// How long reconciles in progress may take to finish when the process stops.
 const LAST_RECONCILES: Duration = Duration::from_secs(10);
 
 /// What to work on and with.
@@ -90,7 +90,7 @@ pub struct Work {
     pub shutdown: Shutdown,
 }
 
-/// Works until the process should stop, and finishes what was begun by then.
+/// Runs until the process should stop, and finishes the reconciles in progress by then.
 pub async fn run(work: &Work) {
     work.readiness.set_waiting_for("the list of all clusters and their objects");
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
@@ -116,7 +116,7 @@ pub async fn run(work: &Work) {
     }
 }
 
-/// Tells that the process is ready as soon as all caches are filled.
+/// Marks the process as ready as soon as all caches are filled.
 async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
     if try_join_all(caches.iter().map(Caches::wait_until_filled)).await.is_ok() {
         info!("all clusters and their objects are known");
@@ -125,10 +125,10 @@ async fn announce(caches: &[Caches], readiness: &Readiness) -> Infallible {
     std::future::pending().await
 }
 
-/// How a reconcile went.
+/// The result of a reconcile.
 type Outcome = Result<(ObjectRef<Cluster>, Action), Error<reconcile::Error, watcher::Error>>;
 
-/// A controller for one scope, which works while it is polled, and the caches that it fills.
+/// A controller for one scope, which runs while it is polled, and the caches that it fills.
 fn start(
     scope: &Scope,
     work: &Work,
@@ -164,7 +164,7 @@ fn start(
         .watches_stream(changed_claims, |claim| cluster_of(&claim))
         .watches_stream(changed_services, |service| cluster_of(&service))
         .watches_stream(changed_budgets, |budget| cluster_of(&budget))
-        // Whoever misses a member looks often enough to see what became of its node.
+        // A cluster with an unhealthy member is reconciled often enough to notice changes of its node.
         .watches_stream(changed_nodes, |_| None::<ObjectRef<Cluster>>)
         .graceful_shutdown_on(async move { shutdown.begun().await })
         .run(reconcile, retry, context.clone())
@@ -174,7 +174,8 @@ fn start(
     (controller, caches)
 }
 
-/// Returns if the process stops while the cache is still empty. The controller would wait for the cache before it stops.
+/// Returns if the process stops while the cache is still empty. The controller would wait for the cache before it
+/// stops.
 async fn stopped_before_it_began(shutdown: Shutdown, clusters: Cache<Cluster>) {
     shutdown.begun().await;
     if clusters.is_filled() {

@@ -3,10 +3,10 @@
 use etcd_operator_core::observed::Node as SeenNode;
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
 
-/// The taint with which a person vouches that nothing runs on a node any more.
+/// The taint with which an administrator confirms that nothing runs on a node any more.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// How a node is. One that is not there is down since ever: its machine was taken out of the cluster.
+/// The state of a node. One that does not exist has always been down: its machine was removed from the cluster.
 pub fn see(node: Option<&Node>) -> SeenNode {
     let Some(node) = node else { return SeenNode { down_since: Some(0), fenced: false } };
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -19,7 +19,7 @@ pub fn see(node: Option<&Node>) -> SeenNode {
     }
 }
 
-/// Leaves what `see` looks at. The list of images alone is most of a node.
+/// Keeps only what `see` reads. The list of images alone is most of a node.
 pub fn trim(node: &mut Node) {
     let conditions = node.status.take().and_then(|status| status.conditions);
     node.status = Some(NodeStatus { conditions, ..NodeStatus::default() });

@@ -1,4 +1,4 @@
-//! The first step of a reconcile: find out what there is, from the caches and from etcd itself.
+//! The first step of a reconcile: observe the cluster, from the caches and from etcd itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,21 +28,22 @@ use crate::objects::annotations::{
 };
 use crate::objects::restore_containers::{FETCH, RESTORE};
 
-/// More members than anybody runs. The API server refuses more; what is noted elsewhere is not checked by it.
+/// More members than any cluster has. The API server enforces a limit on the spec, but not on what is recorded
+/// elsewhere.
 const MOST_MEMBERS: u32 = 99;
 
-/// What was observed, in the terms of decisions, and the objects behind it.
+/// What was observed, as input for decisions, and the objects behind it.
 pub struct Observation {
     pub observed: Observed,
     pub endpoints: Endpoints,
     pub objects: MemberObjects,
 }
 
-/// How much of the members' data is compared.
+/// Whether the members' data is compared now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CorruptionCheck {
     WhenDue,
-    /// Somebody may be given up for it, so the last comparison is not enough.
+    /// A member may be replaced because of it, so the last comparison is not enough.
     Now,
 }
 
@@ -70,13 +71,14 @@ pub async fn observe(
         now: jiff::Timestamp::now().as_second(),
         replace_after: cluster.spec.replace_after().map(seconds),
         defragments: cluster.spec.defragments(),
-        // That of the members as they were made: what the spec asks for now may not have reached them.
+        // The quota that the members were created with: the one in the spec may not be rolled out yet.
         quota: objects.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
         bootstrap: status.bootstrap().map(|bootstrap| Bootstrap {
             token: bootstrap.token.clone(),
             size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
         }),
-        // An ID that can't be read is nobody's: nothing is bootstrapped, and nothing that answers is taken for this cluster.
+        // An ID that can't be parsed matches no cluster: nothing is bootstrapped, and no member that answers is
+        // mistaken for one of this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
         versions: observe_versions(cluster, &objects, &endpoints, &probed).await,
         backup_first: upgrade_backup::look(&context.client, cluster).await,
@@ -122,7 +124,7 @@ pub async fn observe(
     Observation { observed, endpoints, objects }
 }
 
-/// Whether this cluster is among those that may restart members, if it has to.
+/// Whether this cluster holds a rollout slot, if it needs one.
 fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
     let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
     if !needs_rollout_slot(observed) {
@@ -139,7 +141,7 @@ async fn observe_versions(
     probed: &Probe,
 ) -> Versions {
     let status = cluster.status.clone().unwrap_or_default();
-    // etcd is asked only if the answer may be another one than the last.
+    // etcd is queried only if the cluster version may have changed.
     let is_known = |version: &String| {
         let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
         let mut running = probed.answers.values().flatten().map(|answer| minor(&answer.version));
@@ -151,7 +153,7 @@ async fn observe_versions(
         Some(known) => Some(known),
         None => cluster_version(endpoints, &probed.answers).await,
     };
-    // What is noted on volumes is all that is left of a cluster that was deleted.
+    // The annotations on claims are all that is left of a cluster that was deleted.
     let noted = objects.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
     let noted = noted.filter_map(|version| Version::parse(version).ok()).max();
     let of_data = || noted.as_ref().map(|version| format!("{}.{}.0", version.major, version.minor));
@@ -166,7 +168,7 @@ async fn observe_versions(
     }
 }
 
-/// All voters if they are well, else nobody: there is more to do than to compare.
+/// All voters if they are healthy, otherwise none: recovery comes before comparison.
 fn voters_to_compare<'a>(
     observed: &Observed,
     endpoints: &'a Endpoints,
@@ -180,7 +182,7 @@ fn voters_to_compare<'a>(
     membership.voters().map(voter).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// Where it is written that nothing may be done, if it is.
+/// Where the cluster is marked as paused, if it is.
 fn paused_by(cluster: &EtcdCluster, objects: &MemberObjects) -> Option<String> {
     if cluster.spec.paused {
         return Some("spec.paused is true".to_owned());
@@ -204,7 +206,7 @@ fn seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Where a pod's etcd would answer, once it has an address and its etcd has been started.
+/// The address of a pod's etcd, once the pod has an IP and its etcd has been started.
 fn endpoint(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let runs = status.container_statuses.iter().flatten().any(is_running);
@@ -221,8 +223,8 @@ fn is_running(container: &ContainerStatus) -> bool {
     container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
-/// Whether an object is going away: it is being deleted, or its owner is gone and it will be. The latter is how what an
-/// earlier EtcdCluster of the same name left looks until Kubernetes has collected it.
+/// Whether an object is being deleted, or will be because its owner is gone. The latter is the state of objects of an
+/// earlier EtcdCluster of the same name until Kubernetes has garbage-collected them.
 fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
     let owners = object.owner_references();
     object.meta().deletion_timestamp.is_some() || owners.iter().any(|owner| !is_owner(&owner.uid))
@@ -277,7 +279,7 @@ fn observe_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
     }
 }
 
-/// Whether one of the containers that come before etcd in the first pod of a restored cluster is at work.
+/// Whether one of the init containers that restore a backup in the first pod of a cluster is running.
 fn is_restoring(pod: &Pod) -> bool {
     let init = pod.status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
     let is_at_work = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.running.is_some());
@@ -290,7 +292,7 @@ fn seconds_of(time: &str) -> Option<i64> {
 
 fn observe_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
     let node = objects.bound_to.get(&ordinal);
-    // Other owners than EtcdClusters are not the operator's business.
+    // Owners other than EtcdClusters are not the operator's concern.
     let is_going_with =
         |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.metadata.uid.as_ref();
     let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref()?.get("storage"));

@@ -1,4 +1,4 @@
-//! What keeps a pod from running, in the words of whoever knows: the gate, the kubelet or the scheduler.
+//! What keeps a pod from running, as reported by the gate, the kubelet or the scheduler.
 
 use etcd_operator_core::gate::is_refusal;
 use etcd_operator_core::observed::{Problem, ProblemKind};
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use crate::objects::restore_containers::{FETCH, RESTORE};
 
-/// Reasons for which a container is waiting that a new member would suffer from too.
+/// Reasons for which a container is waiting that would also block a new member.
 const NO_IMAGE: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -37,8 +37,8 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
     Some(Problem::new(kind, format!("container {} is waiting: {reason} ({message})", container.name)))
 }
 
-/// What the gate said when it refused, or what restores a backup. The gate runs in the container of etcd too; there it is of the
-/// past once etcd runs again.
+/// The message with which the gate refused, or restoring a backup failed. The gate runs in the container of etcd too;
+/// there its message is obsolete once etcd runs again.
 fn termination_message_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
@@ -49,7 +49,7 @@ fn termination_message_of_the_gate(container: &ContainerStatus) -> Option<(Strin
     (is_refusal(message) || is_known).then(|| (in_words(message), at))
 }
 
-/// What fetches a backup reports in a form for programs.
+/// The container that fetches a backup reports in a machine-readable form.
 fn in_words(message: &str) -> String {
     match serde_json::from_str(message) {
         Ok(Report::Failed(failure)) => format!("the backup can't be restored: {}", failure.message),

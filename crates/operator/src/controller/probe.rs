@@ -1,4 +1,4 @@
-//! Probing the members of a cluster how they are, all at once and each with a deadline of its own.
+//! Probes the health of all members of a cluster concurrently, each with its own deadline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use etcd_operator_core::observed::{Alarm, AlarmKind, Answer, Identity, Member, M
 use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
 
-/// How long a member may take for one answer. A healthy one takes milliseconds.
+/// How long a member may take for one response. A healthy one takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The addresses at which members are reached, by ordinal: those of their pods, since names lag behind restarts.
+/// The addresses of the members, by ordinal: pod IPs, since DNS lags behind restarts.
 pub type Endpoints = BTreeMap<u32, String>;
 
 pub struct Probe {
     pub answers: BTreeMap<u32, Result<Answer, String>>,
-    /// What those who answered said of themselves, in full.
+    /// The full status of each member that answered.
     pub statuses: BTreeMap<u32, Status>,
     pub membership: Option<Membership>,
     pub local_membership: Option<Membership>,
@@ -41,7 +41,7 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
             membership = listed.inspect_err(|error| tracing::debug!(%error, "no list of members")).ok();
         }
     }
-    // Whoever got furthest knows best.
+    // The member with the latest term and index has the most recent membership.
     let furthest = statuses.iter().max_by_key(|(_, status)| (status.raft_term, status.raft_applied_index));
     let local_membership = match furthest.filter(|_| membership.is_none()) {
         Some((ordinal, _)) => list_members(&endpoints[ordinal], names, MemberClient::members_as_known).await.ok(),
@@ -56,7 +56,7 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
     Probe { answers, statuses, membership, local_membership, alarms, compacted }
 }
 
-/// The version that the members have agreed on. A cluster that is bootstrapping says 3.0.0 before they have.
+/// The version that the members have agreed on. A cluster that is bootstrapping reports 3.0.0 before they have.
 pub async fn cluster_version(endpoints: &Endpoints, answers: &BTreeMap<u32, Result<Answer, String>>) -> Option<String> {
     let probed = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
     let said = MemberClient::new(endpoints.get(probed.0)?, PATIENCE).ok()?.cluster_version().await;
@@ -76,7 +76,7 @@ fn observe_alarm(alarm: &etcd::Alarm) -> Alarm {
     Alarm { member_id: alarm.member_id, kind }
 }
 
-/// The members as a member lists them, with a quorum or without.
+/// The members as one member lists them, with a quorum or without.
 async fn list_members(
     url: &str,
     names: &ClusterNames,

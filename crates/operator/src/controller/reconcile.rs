@@ -1,4 +1,4 @@
-//! One reconcile: the way from an object that may have changed to a world that fits it.
+//! One reconcile: from an object that may have changed to a cluster that matches it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,21 +32,21 @@ use crate::api_errors::describe;
 use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 
-/// How long a reconcile may take, so that a slow one gives up its place to others.
+/// How long a reconcile may take, so that a slow one does not block others.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// When to look again. What Kubernetes announces is noticed at once; these are for what only etcd knows.
+/// When to reconcile again. Kubernetes objects are watched; these intervals are for what only etcd knows.
 const WHILE_CHANGING: Duration = Duration::from_millis(500);
 const AFTER_SURPRISE: Duration = Duration::from_secs(1);
 const WHILE_UNHEALTHY: Duration = Duration::from_secs(3);
 const WHILE_HEALTHY: Duration = Duration::from_secs(10);
 
-/// What every reconcile has at hand.
+/// What every reconcile shares.
 pub struct Context {
     pub client: Client,
     pub caches: Caches,
     pub settings: Settings,
     pub domain: String,
-    /// As many reconciles work at the same time as there are turns; the others wait for one, in all scopes together.
+    /// Limits the number of concurrent reconciles, in all scopes together.
     pub turns: Arc<Semaphore>,
     pub applied: Applied,
     pub events: Events,
@@ -69,13 +69,13 @@ pub enum Error {
     TookTooLong,
 }
 
-/// Reconciles one cluster, in time and with a record of how it went. Every line that is logged meanwhile says which.
+/// Reconciles one cluster, with a deadline and metrics. Every line that is logged meanwhile names the cluster.
 #[instrument(skip_all, fields(namespace = cluster.namespace(), name = cluster.name_any()))]
 pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<Action, Error> {
     context.metrics.queued.inc();
     let turn = context.turns.acquire().await;
     context.metrics.queued.dec();
-    // It may have changed while this waited for its turn.
+    // It may have changed while this reconcile was queued.
     let reference = ObjectRef::new(&cluster.name_any()).within(&cluster.namespace().unwrap_or_default());
     let cluster = context.caches.clusters.objects.get(&reference).unwrap_or(cluster);
     let cluster = match &cluster.0 {
@@ -96,7 +96,7 @@ pub async fn reconcile(cluster: Arc<Cluster>, context: Arc<Context>) -> Result<A
     Ok(again)
 }
 
-/// What to do about a reconcile that failed: try again, later each time.
+/// How a failed reconcile is handled: it is retried, later each time.
 pub fn retry(cluster: Arc<Cluster>, _error: &Error, context: Arc<Context>) -> Action {
     Action::requeue(context.backoff.after_failure(&cluster.namespace().unwrap_or_default(), &cluster.name_any()))
 }
@@ -123,7 +123,7 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
         applied: &context.applied,
         events: &context.events,
     };
-    // What fails here must not keep members from being looked after.
+    // A failure here must not block the members from being reconciled.
     let ensured = if observation.observed.paused.is_some() { Ok(()) } else { ensure.everything(&observation).await };
     announce_wait(&plan, cluster, context).await;
     let acted = carry_out(&plan, cluster, &observation, context).await;
@@ -143,8 +143,8 @@ async fn reconcile_cluster(cluster: &EtcdCluster, context: &Context) -> Result<A
     Ok(Action::requeue(when_to_look_again(&plan, &observation)))
 }
 
-/// Takes the steps of a plan. What fails for one member is no reason to leave the others alone, so only the later steps
-/// for the same member are left out; the first failure is told.
+/// Takes the steps of a plan. A failed step for one member does not block the others, so only the later steps for the
+/// same member are skipped; the first failure is returned.
 async fn carry_out(
     plan: &Plan,
     cluster: &EtcdCluster,
@@ -170,12 +170,12 @@ async fn carry_out(
     outcome
 }
 
-/// Says in an event what is waited for, once when it begins.
+/// Publishes an event about what the cluster waits for, once when the wait begins.
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
     let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.was_announced_by_its_step());
     let Some(waiting) = waiting else { return };
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions).filter(|it| it.type_ == "Progressing");
-    // What a person has to do something about is told again if it is something else.
+    // Something that needs user action is reported again if its message changes.
     let is_same = |message: &str| !waiting.is_trouble() || message == waiting.message;
     let said = conditions.into_iter().any(|it| it.reason == waiting.reason && is_same(&it.message));
     if !said {

@@ -1,4 +1,4 @@
-//! The fourth step of a reconcile: tell the user.
+//! The fourth step of a reconcile: report to the user.
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer};
 use kube::api::{Patch, PatchParams};
@@ -35,7 +35,7 @@ pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdC
     }
 }
 
-/// Writes into each EtcdPeer which version of etcd its member runs. Returns the members and versions that are news.
+/// Records in each EtcdPeer the version of etcd that its member runs. Returns the members and versions that changed.
 pub async fn write_versions(client: &Client, observation: &Observation) -> kube::Result<Vec<(String, String)>> {
     let mut news = Vec::new();
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &observation.observed.names.namespace);

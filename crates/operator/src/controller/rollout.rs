@@ -1,4 +1,4 @@
-//! Steps by which members become what the spec asks for.
+//! The execution of steps that roll out the spec to members.
 
 use etcd_operator_api::{EtcdPeer, PodTemplate};
 use etcd_operator_etcd::Cause;
@@ -14,7 +14,7 @@ use super::spec_diff::resources_in_words;
 use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
 use crate::objects::merge_patch;
 
-/// How the API server answers what it will not do either when it is asked again.
+/// The status codes with which the API server rejects a request permanently.
 const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
 
 impl Actor<'_> {
@@ -26,8 +26,8 @@ impl Actor<'_> {
         self.tell("DrainingMember", &name, format!("Draining clients from {name} before its restart")).await
     }
 
-    /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod goes, whatever happens here, and what comes
-    /// after it is made anew.
+    /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod is garbage-collected, whatever happens
+    /// here, and both are recreated.
     pub(super) async fn recreate_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         let objects = &self.observation.objects;
@@ -55,7 +55,7 @@ impl Actor<'_> {
         self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
     }
 
-    /// What Kubernetes refuses is noted on the pod, so that it is had by a restart.
+    /// A resize that Kubernetes refuses is annotated on the pod, so that a restart is planned instead.
     pub(super) async fn resize(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
         let wanted = self.wanted_template();
@@ -94,12 +94,12 @@ impl Actor<'_> {
         let known = self.cluster.status.as_ref().and_then(|status| status.target_version.clone());
         self.record(|status| {
             status.target_version = Some(version.to_owned());
-            // An earlier version writes into the logs again.
+            // An earlier version writes to the logs again.
             let oldest = status.oldest_log_version.take();
             status.oldest_log_version = oldest.map(|oldest| older(oldest, version));
         })
         .await?;
-        // Nothing is new about a cluster of which it was only never noted.
+        // A cluster whose version was only never recorded is not news.
         if known.is_none() && self.observation.observed.outdated.is_empty() {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl Actor<'_> {
         peer.map(AsRef::as_ref).ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(ordinal))))
     }
 
-    /// Notes in the EtcdPeer what its pod has become.
+    /// Records in the EtcdPeer what its pod was changed to.
     async fn note_in_peer(&self, ordinal: u32, change: impl FnOnce(&mut PodTemplate)) -> Result<(), Error> {
         let peer = self.peer(ordinal)?;
         let mut template = peer.spec.pod_template();

@@ -1,14 +1,14 @@
-//! Which clusters are restarting members. Only some do at the same time, so that a change to all of them (an operator that
-//! is told another repository of images, say) never restarts a fleet together.
+//! Which clusters are restarting members. Their number is limited, so that a change to all of them (another image
+//! repository configured for the operator, say) never restarts a fleet at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After how long without getting on a cluster is not counted any more: what halts some must not hold up all.
+/// After how long without progress a cluster no longer occupies a slot: halted rollouts must not block all others.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// By namespace and name of the cluster: how many of its members were as asked for, and since when that has been so.
+/// By namespace and name of the cluster: how many of its members were up to date, and since when.
 type Slots = HashMap<(String, String), (usize, Instant)>;
 
 pub struct RolloutSlots {
@@ -21,8 +21,8 @@ impl RolloutSlots {
         RolloutSlots { most, slots: Mutex::default() }
     }
 
-    /// Whether a cluster may restart members now. One of which some members have been changed goes on in any case: it is
-    /// better off when it has finished.
+    /// Whether a cluster may restart members now. One with some updated members continues in any case: a finished
+    /// rollout is safer than a partial one.
     pub fn take(&self, namespace: &str, cluster: &str, updated: usize) -> bool {
         let mut slots = self.slots();
         let key = (namespace.to_owned(), cluster.to_owned());
@@ -38,7 +38,7 @@ impl RolloutSlots {
         true
     }
 
-    /// Nothing is to be changed in a cluster any more.
+    /// Releases the slot of a cluster that has nothing left to roll out.
     pub fn give_back(&self, namespace: &str, cluster: &str) {
         self.slots().remove(&(namespace.to_owned(), cluster.to_owned()));
     }

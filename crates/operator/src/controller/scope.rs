@@ -1,4 +1,4 @@
-//! Where the operator works: in all namespaces, or in some.
+//! The namespaces that the operator watches: all, or some.
 
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};

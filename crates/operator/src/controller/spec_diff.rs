@@ -1,4 +1,4 @@
-//! Finds the members that were not made from what the spec of their cluster asks for.
+//! Finds the members that were not created from the current spec of their cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::member_objects::MemberObjects;
 use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
 use crate::objects::is_pod_of;
 
-/// What differs, by the ordinals of the members for which something does.
+/// The differences, by the ordinals of the outdated members.
 pub fn find(cluster: &EtcdCluster, objects: &MemberObjects, etcd_repository: &str) -> BTreeMap<u32, SpecDiff> {
     let image = cluster.spec.image(etcd_repository);
     let wanted =
         Desired { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
     let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
-        // The pod of an earlier EtcdPeer may still be stopping.
+        // The pod of an earlier EtcdPeer may still be terminating.
         let pod = objects.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
         Some((*ordinal, spec_diff(&made(cluster, peer, pod), &wanted)?))
     };
@@ -37,16 +37,16 @@ fn made<'a>(cluster: &EtcdCluster, peer: &'a EtcdPeer, pod: Option<&'a Pod>) -> 
     }
 }
 
-/// The resources that a cluster asks for, as they are noted when Kubernetes refuses them.
+/// The resources in a cluster's spec, as they are annotated when Kubernetes refuses them.
 pub fn resources_in_words(cluster: &EtcdCluster) -> String {
     let resources = cluster.spec.pod_template().and_then(|template| template.resources);
     serde_json::to_string(&resources.unwrap_or_default()).unwrap_or_default()
 }
 
-/// Whether a pod was promised resources that its node will never have. What somebody else promised it is not looked at.
+/// Whether a pod was promised resources that its node will never have. Resizes by another client are ignored.
 fn is_short(pod: &Pod, peer: &EtcdPeer) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    // What was said before the pod was changed last is about something else.
+    // A condition of an earlier generation of the pod is obsolete.
     let is_current = |seen: Option<i64>| seen.is_none() || seen == pod.metadata.generation;
     let infeasible = conditions.into_iter().any(|it| {
         let is_infeasible = it.type_ == "PodResizePending" && it.reason.as_deref() == Some("Infeasible");

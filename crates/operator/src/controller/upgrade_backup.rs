@@ -1,5 +1,5 @@
-//! The backup that is taken before a cluster is upgraded to another minor version, where a schedule says that backups of it go.
-//! Which schedule that is and what an EtcdBackup means is decided in `etcd_operator_core::upgrade_backup`.
+//! The backup before a cluster is upgraded to another minor version, stored where a schedule stores the cluster's
+//! backups. Which schedule that is and what an EtcdBackup means is decided in `etcd_operator_core::upgrade_backup`.
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
 use etcd_operator_core::observed::BackupFirst;
@@ -15,8 +15,8 @@ use super::act::{Actor, Error};
 use crate::api_errors::describe;
 use crate::objects::owner_reference;
 
-/// Looks whether a backup is to be taken, and what became of it. If that can't be found out, it counts as being under way: the
-/// next look may tell.
+/// Whether a backup is required, and its state. If that can't be determined, the backup counts as running: the next
+/// reconcile may know.
 pub async fn look(client: &Client, cluster: &EtcdCluster) -> BackupFirst {
     if !is_asked_for(cluster) {
         return BackupFirst::NotAsked;
@@ -27,7 +27,7 @@ pub async fn look(client: &Client, cluster: &EtcdCluster) -> BackupFirst {
     })
 }
 
-/// Whether the cluster is to be upgraded to a later minor than it runs, and nobody said that no backup is wanted.
+/// Whether the cluster is to be upgraded to a later minor than it runs, and the backup is not disabled.
 fn is_asked_for(cluster: &EtcdCluster) -> bool {
     let status = cluster.status.as_ref();
     let accepted = status.and_then(|status| status.target_version.as_deref()).and_then(|it| Version::parse(it).ok());
@@ -52,7 +52,7 @@ async fn list_schedules(client: &Client, cluster: &EtcdCluster) -> kube::Result<
 }
 
 impl Actor<'_> {
-    /// Makes the EtcdBackup. The next looks see what becomes of it.
+    /// Creates the EtcdBackup. Later reconciles observe its state.
     pub async fn take_backup(&self) -> Result<(), Error> {
         let failed = |error: kube::Error| Error::Api {
             doing: "taking a backup before the upgrade".to_owned(),

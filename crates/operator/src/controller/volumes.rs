@@ -1,4 +1,4 @@
-//! Finds out what volumes are like compared with what the spec of their cluster asks for.
+//! Finds out how volumes differ from the spec of their cluster.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use kube::{Api, Client};
 
 use super::member_objects::MemberObjects;
 
-/// Why volumes that should grow can't, by ordinal. Storage classes are read only when it matters.
+/// Why volumes that should be expanded can't be, by ordinal. Storage classes are read only when it matters.
 pub async fn obstacles_to_growth(
     client: &Client,
     cluster: &EtcdCluster,
@@ -19,7 +19,7 @@ pub async fn obstacles_to_growth(
     let (mut obstacles, mut known) = (BTreeMap::new(), BTreeMap::new());
     for (ordinal, claim) in objects.claims.iter().filter(|(_, claim)| should_grow(cluster, claim)) {
         let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()).unwrap_or_default();
-        // Members mostly have the same one.
+        // Members mostly have the same storage class.
         let can_grow = match known.get(class) {
             Some(known) => *known,
             None => can_grow(client, class).await,
@@ -37,7 +37,7 @@ pub fn should_grow(cluster: &EtcdCluster, claim: &PersistentVolumeClaim) -> bool
     spec.zip(template).is_some_and(|(spec, template)| is_too_small(spec, template))
 }
 
-/// If nobody knows, it is worth a try: Kubernetes will say.
+/// If it is unknown, it is worth a try: Kubernetes will reject it.
 async fn can_grow(client: &Client, class: &str) -> bool {
     match Api::<StorageClass>::all(client.clone()).get_opt(class).await {
         Ok(class) => class.is_some_and(|class| class.allow_volume_expansion == Some(true)),

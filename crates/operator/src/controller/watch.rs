@@ -12,14 +12,15 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-/// What is in the caches: an object, or why it cannot be understood. So one strange object does not stop the others.
+/// The content of the caches: an object, or why it can't be deserialized. So one invalid object does not block the
+/// others.
 pub type Cluster = DeserializeGuard<EtcdCluster>;
 pub type Peer = DeserializeGuard<EtcdPeer>;
 
-/// The objects of one kind, as they were last seen.
+/// The objects of one kind, as last observed.
 pub struct Cache<K: Resource<DynamicType = ()> + 'static> {
     pub objects: Store<K>,
-    /// Whether all objects have been listed once. The store can tell that too, but wakes only one of those who wait.
+    /// Whether all objects have been listed once. The store reports that too, but wakes only one waiter.
     filled: watch::Receiver<bool>,
 }
 
@@ -43,7 +44,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Cache<K> {
     }
 }
 
-/// Makes a cache, and a stream that fills it while it is polled and yields every object that changes or goes.
+/// Creates a cache, and a stream that fills it while it is polled and yields every object that is changed or deleted.
 pub fn watch<K>(
     api: Api<K>,
     config: watcher::Config,
@@ -54,7 +55,7 @@ where
     watch_trimmed(api, config, |_| {})
 }
 
-/// The same, for objects of which most is never read: `trim` takes that away before it is kept.
+/// The same, for objects of which most is never read: `trim` removes that before they are cached.
 pub fn watch_trimmed<K>(
     api: Api<K>,
     config: watcher::Config,
