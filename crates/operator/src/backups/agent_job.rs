@@ -1,4 +1,4 @@
-//! An agent job: a Job of ours whose pod carries out one task and says at its end how it went.
+//! An agent job: a Job of this operator whose pod executes one task and reports the result when it terminates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::controller::pod_problem;
 use crate::objects::owner_reference;
 use crate::objects::pod::{Settings, USER, locked_down};
 
-/// The container whose word counts in the end.
+/// The container whose report counts.
 pub const AGENT: &str = "agent";
-/// As long as an agent job that has ended can be looked at. By then its end is long recorded.
+/// How long a finished agent job is kept. By then its result is long recorded.
 const KEPT_FOR: Duration = Duration::from_secs(3600);
-/// How long a pod may wait for something that is missing, such as its Secret, before the job is given up.
+/// How long a pod may wait for something that is missing, such as its Secret, before the job fails.
 const WAITS_FOR: Duration = Duration::from_secs(120);
 
-/// A Job that is to be made.
+/// A Job to create.
 pub struct AgentJob {
     pub name: String,
     /// The label that names the object which the job is run for.
@@ -36,8 +36,8 @@ pub struct AgentJob {
     pub deadline: Duration,
 }
 
-/// The name of the Job that does something for an object. No other object ever has the same, also not one that is created
-/// again under its name.
+/// The name of the Job that does something for an object. No other object ever has the same, not even one that is
+/// recreated under its name.
 pub fn name_of<K: Resource>(kind: &str, object: &K) -> String {
     let name: String = object.name_any().chars().take(40).map(|c| if c == '.' { '-' } else { c }).collect();
     let uid: String = object.uid().unwrap_or_default().chars().take(8).collect();
@@ -74,7 +74,7 @@ impl AgentJob {
         })
     }
 
-    /// Makes the Job, if it is not there already.
+    /// Creates the Job, if it does not exist.
     pub async fn begin<K>(&self, object: &K, context: &Context) -> Result<(), Error>
     where
         K: Resource<DynamicType = ()>,
@@ -90,7 +90,7 @@ impl AgentJob {
     }
 }
 
-/// What is common to the pods of all agent jobs.
+/// What the pods of all agent jobs have in common.
 pub fn pod(template: &JobPodTemplate, credentials: Option<&Credentials>, parts: Value) -> Value {
     let mut pod = json!({
         "restartPolicy": "Never",
@@ -118,7 +118,7 @@ pub fn pod(template: &JobPodTemplate, credentials: Option<&Credentials>, parts: 
     pod
 }
 
-/// A container of ours that carries out a task.
+/// A container with the operator's image that executes a task.
 pub fn agent(
     name: &str,
     task: &Task,
@@ -128,7 +128,7 @@ pub fn agent(
     settings: &Settings,
 ) -> Value {
     let resources = template.resources.as_ref().map_or_else(
-        // Whatever the size of the database, it passes through.
+        // The data is streamed, so memory does not depend on the size of the database.
         || json!({"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}),
         |resources| json!(resources),
     );
@@ -144,13 +144,13 @@ pub fn agent(
     })
 }
 
-/// How an agent job goes.
+/// The progress of an agent job.
 #[derive(Debug, PartialEq)]
 pub enum Progress {
     NotBegun,
     Running {
         attempts: i32,
-        /// Why it does not get on, if it doesn't.
+        /// Why it makes no progress, if it doesn't.
         trouble: Option<String>,
     },
     Done {
@@ -162,17 +162,17 @@ pub enum Progress {
         reason: String,
         message: String,
     },
-    /// It ended well, but what it said in the end is lost. To do it again does no harm, and tells.
+    /// It succeeded, but its report is lost. Running it again does no harm, and reports.
     NoReport,
 }
 
-/// How an agent job goes, and the UID of the Job of which that is known.
+/// The progress of an agent job, and the UID of the Job that it was observed on.
 pub struct JobState {
     pub progress: Progress,
     pub job: Option<String>,
 }
 
-/// Looks at an agent job in the caches.
+/// Observes an agent job in the caches.
 pub fn look(name: &str, namespace: &str, context: &Context) -> JobState {
     let job =
         context.caches.jobs.objects.find(|job| {
@@ -240,7 +240,7 @@ fn done_of(pod: &Pod) -> Option<Done> {
     }
 }
 
-/// Why a pod failed: the reason in one word, and in a sentence.
+/// Why a pod failed: a one-word reason and a sentence.
 fn failure_of(pod: &Pod) -> Option<(String, String)> {
     let (container, ended) = containers(pod).find(|(_, ended)| ended.exit_code != 0)?;
     Some(match report_of(ended) {
@@ -256,7 +256,7 @@ fn failure_of(pod: &Pod) -> Option<(String, String)> {
     })
 }
 
-/// Takes a Job away, with its pods, if it is still the one that was seen.
+/// Deletes a Job with its pods, if it is still the one that was observed.
 pub async fn end(name: &str, namespace: &str, uid: Option<String>, context: &Context) -> Result<(), Error> {
     let jobs: Api<Job> = Api::namespaced(context.client.clone(), namespace);
     let params = DeleteParams {

@@ -1,4 +1,5 @@
-//! The reconcile of an EtcdBackup: a Job takes it, perhaps a second one proves it, and the status tells how it went.
+//! The reconcile of an EtcdBackup: a Job takes it, an optional second one verifies it, and the status reports the
+//! result.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::agent_job::{self, AgentJob, Progress};
 use super::schedule::location_of_all;
 use super::{Context, Error, locations, status, verify};
 
-/// When to look again at what a watch does not announce.
+/// When to reconcile again for changes that no watch reports.
 const WHILE_WAITING: Duration = Duration::from_secs(5);
 const WHILE_RUNNING: Duration = Duration::from_secs(15);
 
@@ -106,7 +107,7 @@ fn failed(before: EtcdBackupStatus, reason: &str, message: String) -> EtcdBackup
     }
 }
 
-/// Whether what the backup waits for has not come in the time that the backup has.
+/// Whether the backup has waited for longer than its deadline.
 fn is_overdue(backup: &EtcdBackup) -> bool {
     let created = backup.creation_timestamp().map_or(0, |time| time.0.as_second());
     let waited = jiff::Timestamp::now().as_second() - created;
@@ -147,7 +148,7 @@ fn retention_result(pruned: &Pruned) -> RetentionResult {
     }
 }
 
-/// The next step of a backup that was taken and is to be proven.
+/// The next step of a backup that was taken and is to be verified.
 async fn go_on_verifying(
     backup: &EtcdBackup,
     before: EtcdBackupStatus,
@@ -189,12 +190,12 @@ async fn go_on_verifying(
     })
 }
 
-/// What a pod would have to do.
+/// The task of the pod.
 enum Order {
     Ready(Box<Backup>),
-    /// It can't be told yet.
+    /// The task is not known yet.
     Wait(String),
-    /// It never can, for this reason.
+    /// The backup is impossible, for this reason.
     Impossible(String),
 }
 
@@ -264,7 +265,7 @@ fn agent_job_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Cont
     }
 }
 
-/// Where the backup goes. The error is a sentence about a template that can't be filled.
+/// Where the backup is stored. The error is a sentence about a template that can't be filled.
 pub fn location_of(backup: &EtcdBackup) -> Result<Location, String> {
     let created = backup.creation_timestamp().unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH));
     let variables = Variables {
@@ -283,7 +284,7 @@ async fn source_cluster(backup: &EtcdBackup, context: &Context) -> Result<Option
     clusters.get_opt(name).await.map_err(Error::doing(format!("reading the EtcdCluster {name:?}")))
 }
 
-/// The members of a cluster: those that etcd knows of. The agent finds out which of them can be asked.
+/// The endpoints of a cluster's members, as etcd knows them. The agent finds out which of them are reachable.
 fn endpoints_of(cluster: &EtcdCluster, domain: &str) -> Vec<String> {
     let names = ClusterNames {
         cluster: cluster.name_any(),
@@ -295,7 +296,7 @@ fn endpoints_of(cluster: &EtcdCluster, domain: &str) -> Vec<String> {
     ordinals.into_iter().map(|ordinal| names.client_url(ordinal)).collect()
 }
 
-/// The schedule that made this backup, if it was one and is still there.
+/// The schedule that created this backup, if one did and it still exists.
 fn schedule_of(backup: &EtcdBackup, context: &Context) -> Option<EtcdBackupSchedule> {
     let owner = backup.owner_references().iter().find(|owner| owner.kind == "EtcdBackupSchedule")?;
     let reference = ObjectRef::new(&owner.name).within(&backup.namespace()?);
@@ -323,8 +324,8 @@ fn retention_task(retention: &Retention, time_zone: &str, is_to_verify: bool) ->
     if is_to_verify && !rules.says_nothing() { with_one_before_the_unproven(rules) } else { rules }
 }
 
-/// The agent may be of an earlier version than the operator, and know nothing of proofs. It must keep the backup before one that
-/// is not proven yet: that may be the last good one.
+/// The agent may be of an earlier version than the operator, which does not know about proofs. It must keep the backup
+/// before one that is not verified yet: that may be the last good one.
 fn with_one_before_the_unproven(rules: task::Retention) -> task::Retention {
     let keep_last = rules.keep_last;
     task::Retention { keep_last: keep_last.max(2), keep_last_with_proofs: Some(keep_last), ..rules }
@@ -343,7 +344,7 @@ fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
         Some(BackupPhase::Running | BackupPhase::Verifying) => Statement::no("Complete", "Running", message.clone()),
         Some(BackupPhase::Pending) | None => Statement::no("Complete", "Pending", message.clone()),
     };
-    // For those who wait for either: Complete may become true at any time until this does.
+    // For clients that wait for either: Complete may become true at any time until this does.
     let failed = (status.phase == Some(BackupPhase::Failed))
         .then(|| Statement::yes("Failed", reason.unwrap_or("Failed"), message.clone()));
     let verified = status.verified.map(|verified| match verified {

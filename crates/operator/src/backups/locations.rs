@@ -1,4 +1,4 @@
-//! Where the objects of backups are, and what a pod needs to get at them.
+//! Where backups are stored, and what a pod needs to access them.
 
 use etcd_operator_api::{
     Credentials, Decryption, Destination, EtcdBackupSchedule, RestoreFrom, StoreAccess, Variables, fill_template,
@@ -14,7 +14,7 @@ use super::{Context, Error};
 const CLAIM_MOUNT: &str = "/backups";
 const CLAIM_VOLUME: &str = "backups";
 
-/// Where a backup is to be found.
+/// Where a backup is read from.
 pub fn of_source(from: &RestoreFrom) -> Location {
     match &from.persistent_volume_claim {
         Some(claim) => in_volume(&claim.path),
@@ -22,7 +22,7 @@ pub fn of_source(from: &RestoreFrom) -> Location {
     }
 }
 
-/// Where a backup goes. The error is a sentence about a template that can't be filled.
+/// Where a backup is stored. The error is a sentence about a template that can't be filled.
 pub fn of_destination(to: &Destination, variables: &Variables) -> Result<Location, String> {
     match &to.persistent_volume_claim {
         Some(claim) => Ok(in_volume(&fill_template(claim.path(), variables)?)),
@@ -30,7 +30,7 @@ pub fn of_destination(to: &Destination, variables: &Variables) -> Result<Locatio
     }
 }
 
-/// How a place is told to people: what is in a volume is named after its claim.
+/// How a location is shown to users: one in a volume is named after its claim.
 pub fn shown_url(location: &Location, claim: Option<&str>) -> String {
     match (location.url.strip_prefix(&format!("file://{CLAIM_MOUNT}/")), claim) {
         (Some(path), Some(claim)) => format!("pvc://{claim}/{path}"),
@@ -38,7 +38,7 @@ pub fn shown_url(location: &Location, claim: Option<&str>) -> String {
     }
 }
 
-/// The path below the volume's root of something that is in a volume.
+/// The path of a location in a volume, relative to the volume's root.
 pub fn path_in_volume(location: &Location) -> String {
     location.url.strip_prefix(&format!("file://{CLAIM_MOUNT}/")).unwrap_or(&location.url).to_owned()
 }
@@ -56,8 +56,8 @@ fn in_store(url: String, access: &StoreAccess) -> Location {
     }
 }
 
-/// How the backups of a schedule are told from all others in a store, also from those of another Kubernetes that has a
-/// schedule of the same name. A schedule that is created again goes on with what it had.
+/// Distinguishes the backups of a schedule from all others in a store, also from those of another Kubernetes cluster
+/// that has a schedule of the same name. A recreated schedule continues with its earlier backups.
 pub async fn identity_of(schedule: &EtcdBackupSchedule, context: &Context) -> Result<String, Error> {
     let namespace = schedule.namespace().unwrap_or_default();
     let namespaces: Api<Namespace> = Api::all(context.client.clone());
@@ -66,9 +66,9 @@ pub async fn identity_of(schedule: &EtcdBackupSchedule, context: &Context) -> Re
     Ok(format!("{namespace}/{}/{}", schedule.name_any(), found.uid().unwrap_or_default()))
 }
 
-/// The variables of a container that carries out a task: the task itself, and the secrets that it takes.
+/// The environment of a container that executes a task: the task itself, and the secrets that it needs.
 pub fn environment(task: &Task, credentials: Option<&Credentials>, decryption: Option<&Decryption>) -> Vec<Value> {
-    // The types are ours and have nothing in them that JSON can't hold.
+    // The types are ours and contain nothing that JSON can't represent.
     let task = serde_json::to_string(task).unwrap_or_default();
     let secrets = credentials.map(Credentials::variables).unwrap_or_default();
     let identity = decryption.map(|decryption| decryption.variable(AGE_IDENTITY));

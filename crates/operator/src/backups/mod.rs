@@ -1,11 +1,11 @@
 //! The controllers of EtcdBackups, EtcdBackupSchedules and EtcdRestores.
 //!
-//! Pods do the work: an `agent_job` is a Job whose pod carries out one task and reports. `backup`, `schedule` and
-//! `restore` each have the reconcile of one kind; `locations` says where stored backups are and how a pod gets at them,
-//! `source` which of them an EtcdRestore names; `verify` builds the Job that proves a backup; `status` writes the
+//! Pods do the work: an `agent_job` is a Job whose pod executes one task and reports. `backup`, `schedule` and
+//! `restore` each have the reconcile of one kind; `locations` has where backups are stored and how a pod accesses them,
+//! `source` which of them an EtcdRestore names; `verify` builds the Job that verifies a backup; `status` writes the
 //! status of all three kinds.
 //!
-//! What schedules decide belongs in `etcd_operator_core::schedule`, and which stored backups may go in
+//! The decisions of schedules belong in `etcd_operator_core::schedule`, and which stored backups may be deleted in
 //! `etcd_operator_store::retention`. Nothing here talks to an object store or reads a Secret: that is the agent's part.
 
 mod agent_job;
@@ -47,19 +47,19 @@ use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
 use crate::shutdown::Shutdown;
 
-/// How many objects are worked on at the same time.
+/// How many objects are reconciled concurrently.
 const CONCURRENCY: usize = 16;
-/// How long a reconcile may take, so that a slow one gives up its place to others.
+/// How long a reconcile may take, so that a slow one does not block others.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How long reconciles that have begun may take to finish when the process stops.
+/// How long reconciles in progress may take to finish when the process stops.
 const LAST_RECONCILES: Duration = Duration::from_secs(10);
 
-/// The label that tells the pods and agent Jobs from those of clusters.
+/// The label that distinguishes agent Jobs and their pods from the pods of clusters.
 pub const APP_NAME: &str = "etcd-agent";
-/// The same on what earlier operators made, which may still run.
+/// The same label on what earlier operators created, which may still run.
 const EARLIER_APP_NAME: &str = "etcd-errand";
 
-/// The objects that these controllers know of, as they were last seen.
+/// The objects that these controllers watch, as last observed.
 #[derive(Clone)]
 pub struct Caches {
     pub backups: Cache<DeserializeGuard<EtcdBackup>>,
@@ -70,7 +70,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// A cache that is not filled yet knows too little to decide anything from.
+    /// A cache that is not filled yet knows too little to base any decision on.
     async fn wait_until_filled(&self) -> Result<(), CacheClosed> {
         self.backups.wait_until_filled().await?;
         self.schedules.wait_until_filled().await?;
@@ -88,7 +88,7 @@ impl Caches {
     }
 }
 
-/// What every reconcile has at hand.
+/// What every reconcile shares.
 pub struct Context {
     pub client: Client,
     pub caches: Caches,
@@ -111,14 +111,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: what was being done when the API server refused it.
+    /// For `map_err`: the operation that the API server rejected.
     pub fn doing(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let doing = doing.into();
         move |source| Error::Api { doing, source: Box::new(source) }
     }
 }
 
-/// Works until the process should stop, and finishes what was begun by then.
+/// Runs until the process should stop, and finishes the reconciles in progress by then.
 pub async fn run(work: &Work) {
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
     let (controllers, caches): (Vec<_>, Vec<_>) =
@@ -136,7 +136,7 @@ pub async fn run(work: &Work) {
     }
 }
 
-/// The controllers of one scope, which work while they are polled, and the caches that they fill.
+/// The controllers of one scope, which run while they are polled, and the caches that they fill.
 fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'static, ()>; 3], Caches) {
     let (backups, changed_backups) = watch(scope.api(&work.client), watcher::Config::default());
     let (schedules, changed_schedules) = watch(scope.api(&work.client), watcher::Config::default());
@@ -153,7 +153,7 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'stat
         turns,
         metrics: work.metrics.clone(),
     });
-    // Each stream has one reader, who passes on what concerns the others.
+    // Each stream has one consumer, which forwards what concerns the others.
     let (schedules_told, told_schedules) = mpsc::unbounded();
     let (restores_told, told_restores) = mpsc::unbounded();
     let pass_on = Arc::new(PassOn { schedules: schedules_told, restores: restores_told });
@@ -196,7 +196,7 @@ where
     Some(ObjectRef::new(object.labels().get(label)?).within(&object.namespace()?))
 }
 
-/// Tells schedules and restores that something of theirs has changed.
+/// Notifies schedules and restores that one of their objects has changed.
 struct PassOn {
     schedules: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdBackupSchedule>>>,
     restores: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdRestore>>>,
@@ -205,7 +205,7 @@ struct PassOn {
 impl PassOn {
     fn tell<O: Resource>(&self, changed: &watcher::Result<O>) {
         let Ok(object) = changed else { return };
-        // Nobody hears it any more when the process stops.
+        // There is no receiver any more when the process stops.
         if let Some(schedule) = named_by(object, labels::BACKUP_SCHEDULE_NAME) {
             let _ = self.schedules.unbounded_send(schedule);
         }
@@ -217,7 +217,8 @@ impl PassOn {
 
 type Reconcile<K> = fn(Arc<K>, Arc<Context>) -> BoxFuture<'static, Result<Action, Error>>;
 
-/// Runs a controller until the process should stop. What can't be understood is left alone, what fails is tried again later.
+/// Runs a controller until the process should stop. Objects that can't be deserialized are left alone, failures are
+/// retried later.
 fn keep_running<K>(
     controller: Controller<DeserializeGuard<K>>,
     shutdown: Shutdown,
@@ -258,7 +259,7 @@ where
         .boxed()
 }
 
-/// Reconciles one object, in time and with a record of how it went. Every line that is logged meanwhile says which.
+/// Reconciles one object, with a deadline and metrics. Every line that is logged meanwhile names the object.
 #[instrument(name = "reconcile", skip_all, fields(kind = kind, namespace = object.namespace(), name = object.name_any()))]
 async fn in_turn<K>(
     object: &Arc<DeserializeGuard<K>>,

@@ -1,5 +1,5 @@
-//! The reconcile of an EtcdRestore: a Job reads the backup from one end to the other, and only then a new EtcdCluster is made
-//! that begins with it.
+//! The reconcile of an EtcdRestore: a Job reads the backup completely, and only then a new EtcdCluster is created that
+//! is bootstrapped from it.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ use super::agent_job::{self, AgentJob, Progress};
 use super::source::{Source, source_of};
 use super::{Context, Error, locations, status};
 
-/// When to look again: nobody announces here what becomes of the cluster.
+/// When to reconcile again: the cluster is not watched here.
 const WHILE_SCALING_UP: Duration = Duration::from_secs(1);
 const WHILE_CHECKING: Duration = Duration::from_secs(10);
 
-/// To read a backup is tried again a few times: the store may be away for a moment.
+/// Reading a backup is retried a few times: the store may be unavailable for a moment.
 const RETRIES: i32 = 3;
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// Tells which EtcdRestore made an EtcdCluster, whatever its name.
+/// Identifies the EtcdRestore that created an EtcdCluster, whatever its name.
 const MADE_BY: &str = "etcd.improbable.io/restore-uid";
 
 pub async fn reconcile(restore: &EtcdRestore, context: &Context) -> Result<Action, Error> {
@@ -108,7 +108,7 @@ fn is_made_by(cluster: &EtcdCluster, restore: &EtcdRestore) -> bool {
     cluster.annotations().get(MADE_BY) == restore.uid().as_ref()
 }
 
-/// What was found when the backup was read, as long as that is known.
+/// The result of reading the backup, as long as it is known.
 fn checked(restore: &EtcdRestore, context: &Context) -> Option<Done> {
     let (name, namespace) = (agent_job::name_of("check", restore), restore.namespace().unwrap_or_default());
     match agent_job::look(&name, &namespace, context).progress {
@@ -117,7 +117,7 @@ fn checked(restore: &EtcdRestore, context: &Context) -> Option<Done> {
     }
 }
 
-/// The next step before there is a cluster.
+/// The next step before the cluster exists.
 async fn go_on_checking(
     restore: &EtcdRestore,
     before: EtcdRestoreStatus,
@@ -199,7 +199,7 @@ fn agent_job_of(restore: &EtcdRestore, from: &RestoreFrom, name: String, context
     }
 }
 
-/// The pod that reads the backup runs where the members may, and pulls its image as they do.
+/// The pod that reads the backup is scheduled like the members, and pulls its image as they do.
 fn like_the_members(cluster: &EtcdClusterSpec) -> JobPodTemplate {
     let PodTemplate { metadata, tolerations, node_selector, priority_class_name, image_pull_secrets, .. } =
         cluster.pod_template().unwrap_or_default();
@@ -213,7 +213,7 @@ fn like_the_members(cluster: &EtcdClusterSpec) -> JobPodTemplate {
     }
 }
 
-/// Makes the EtcdCluster, now that the backup is known to be whole.
+/// Creates the EtcdCluster, now that the backup is known to be complete.
 async fn make_cluster(
     restore: &EtcdRestore,
     before: EtcdRestoreStatus,
@@ -226,7 +226,7 @@ async fn make_cluster(
         Ok(version) => version,
         Err(message) => return Ok(failed(before, "WrongVersion", message)),
     };
-    // What was checked is what will be restored.
+    // Pins the restore to the backup that was checked.
     let sha256 = sha256_of(done).or(from.sha256.clone());
     let bootstrap = Some(ClusterBootstrap { restore: Some(RestoreFrom { sha256, ..from }) });
     let spec = EtcdClusterSpec { version: version.clone(), bootstrap, ..template.spec.clone() };
@@ -238,7 +238,7 @@ async fn make_cluster(
     cluster.annotations_mut().extend(metadata.annotations);
     cluster.annotations_mut().insert(MADE_BY.to_owned(), restore.uid().unwrap_or_default());
     match clusters(restore, context).create(&PostParams::default(), &cluster).await {
-        // The next look tells whose it is.
+        // The next reconcile finds out whether it belongs to this EtcdRestore.
         Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(before),
         Err(kube::Error::Api(answer)) if answer.code == 422 || answer.code == 400 => {
             return Ok(failed(before, "ClusterRefused", answer.message.clone()));
@@ -263,8 +263,8 @@ fn sha256_of(done: &Done) -> Option<String> {
     of_manifest.or_else(|| done.found.as_ref().map(|found| found.snapshot_sha256.clone()))
 }
 
-/// Which version of etcd a backup is restored with: that which is asked for if it is of the same minor, or else that which
-/// wrote it. The error is a sentence.
+/// The version of etcd that a backup is restored with: the desired one if it is of the same minor, otherwise the one
+/// that wrote it. The error is a sentence.
 fn version_for(asked: &str, manifest: Option<&Manifest>) -> Result<String, String> {
     let written = manifest.map(|manifest| manifest.etcd_version.as_str());
     match (asked, written) {
@@ -288,7 +288,7 @@ fn version_for(asked: &str, manifest: Option<&Manifest>) -> Result<String, Strin
     }
 }
 
-/// The next step once the cluster is made: it grows, and this tells of it.
+/// The next step once the cluster exists: it scales up, and its progress is reported.
 fn go_on_growing(before: EtcdRestoreStatus, cluster: &EtcdCluster, checked: Option<Done>) -> EtcdRestoreStatus {
     let status = cluster.status.clone().unwrap_or_default();
     let revision = checked.and_then(|done| done.manifest).map(|manifest| manifest.revision);
@@ -312,7 +312,7 @@ fn go_on_growing(before: EtcdRestoreStatus, cluster: &EtcdCluster, checked: Opti
     EtcdRestoreStatus { phase: Some(RestorePhase::Completed), progress: None, reason: None, ..known }
 }
 
-/// What the cluster itself says while its first member does not run.
+/// What the cluster itself reports while its first member does not run.
 fn trouble_of(status: &EtcdClusterStatus) -> Option<String> {
     let unavailable = status.conditions.iter().find(|it| it.type_ == "Available" && it.status == "False");
     unavailable.map(|condition| condition.message.clone())
@@ -327,7 +327,7 @@ fn statements(status: &EtcdRestoreStatus) -> Vec<Statement> {
             let done = format!("the EtcdCluster {cluster} runs with the data of the backup");
             vec![Statement::yes("Complete", "Completed", done)]
         }
-        // For those who wait for either.
+        // For clients that wait for either.
         Some(RestorePhase::Failed) => {
             vec![Statement::no("Complete", reason, message.clone()), Statement::yes("Failed", reason, message)]
         }

@@ -1,4 +1,4 @@
-//! Where the backup that an EtcdRestore names is to be found: what it says itself, or where an EtcdBackup went.
+//! Where the backup of an EtcdRestore is stored: at the location in its spec, or where an EtcdBackup stored it.
 
 use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, EtcdRestore, RestoreFrom};
 use kube::{Api, ResourceExt};
@@ -6,7 +6,7 @@ use kube::{Api, ResourceExt};
 use super::backup::location_of;
 use super::{Context, Error, locations};
 
-/// Where the backup is.
+/// The location of the backup.
 pub enum Source {
     Known(Box<RestoreFrom>),
     Awaited(String),
@@ -36,7 +36,7 @@ pub async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Sourc
     })
 }
 
-/// What is said about the source itself goes before what the backup was made with.
+/// Settings of the source itself take precedence over those that the backup was created with.
 fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, String> {
     let destination = &backup.spec.destination;
     let location = location_of(backup)?;

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::{Context, Error};
 use crate::controller::report::FIELD_MANAGER;
 
-/// Writes a status. If the object has changed since it was read, or is gone, nothing is written: the change will lead to another
-/// look.
+/// Writes a status. If the object has changed since it was read, or is gone, nothing is written: the change triggers
+/// another reconcile.
 pub async fn write<K>(object: &K, status: &impl Serialize, context: &Context) -> Result<(), Error>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,

@@ -1,5 +1,5 @@
-//! The Job that proves a backup: it is fetched, restored by etcdutl, and opened by etcd itself, who is then asked for what is in it. That
-//! it was as it should be is written beside the backup.
+//! The Job that verifies a backup: it is fetched, restored by etcdutl, and opened by etcd itself, which is then queried
+//! for its content. The result is stored beside the backup.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ const SCRATCH: &str = "/scratch";
 const SNAPSHOT: &str = "/scratch/snapshot.db";
 const DATA: &str = "/scratch/data";
 const ENDPOINT: &str = "http://127.0.0.1:2379";
-/// More often than that it does not help.
+/// More retries don't help.
 const RETRIES: i32 = 1;
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// `version` is that of the member that was backed up, and `image` says where its image comes from.
+/// `version` is that of the member that was backed up, and `image` specifies the source of its image.
 pub fn agent_job(
     backup: &EtcdBackup,
     location: &Location,
@@ -47,7 +47,7 @@ pub fn agent_job(
         "--listen-peer-urls=http://127.0.0.1:2380",
     ]);
     let mut etcd = of_etcd("etcd", &image, etcd, settings);
-    // It runs beside the last container, and ends with it.
+    // It is a sidecar of the last container, and terminates with it.
     etcd["restartPolicy"] = json!("Always");
     let mut volumes = vec![json!({"name": "scratch", "emptyDir": {}})];
     volumes.extend(claim.map(|claim| locations::claim_volume(&claim.claim_name, false)));
@@ -63,7 +63,7 @@ pub fn agent_job(
             with_mounts(of_etcd("restore", &image, etcdutl, settings), true),
             with_mounts(etcd, true),
         ],
-        // It writes the proof beside the backup.
+        // It stores the proof beside the backup.
         "containers": [with_mounts(ours(agent_job::AGENT, &compare), false)],
         "volumes": volumes,
     });

@@ -1,4 +1,4 @@
-//! Making and deleting the EtcdBackups of a schedule.
+//! Creates and deletes the EtcdBackups of a schedule.
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
 use etcd_operator_core::schedule::plan::Begin;
@@ -10,12 +10,12 @@ use kube::{Api, ResourceExt};
 use super::super::{Context, Error};
 use crate::objects::owner_reference;
 
-/// Those of the EtcdBackups that have these names.
+/// The EtcdBackups that have these names.
 pub fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
     backups.iter().filter(|backup| names.contains(&backup.name_any()))
 }
 
-/// Makes the EtcdBackup of a time, unless it was made before, and returns it.
+/// Creates the EtcdBackup of a time, unless it already exists, and returns it.
 pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, Error> {
     let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &schedule.namespace().unwrap_or_default());
     match backups.create(&PostParams::default(), &backup_of(schedule, begin)).await {

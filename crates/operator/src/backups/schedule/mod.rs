@@ -1,7 +1,7 @@
-//! The reconcile of an EtcdBackupSchedule: makes an EtcdBackup whenever one is due, deletes old ones, and reports.
+//! The reconcile of an EtcdBackupSchedule: creates an EtcdBackup whenever one is due, deletes old ones, and reports.
 //!
-//! `act` makes and deletes EtcdBackups, `prune` runs the agent job that deletes what is stored for a cluster that is
-//! gone. What is due, and what may be deleted, is decided in `etcd_operator_core::schedule`.
+//! `act` creates and deletes EtcdBackups, `prune` runs the agent job that deletes the stored backups of a cluster that
+//! is gone. What is due, and what may be deleted, is decided in `etcd_operator_core::schedule`.
 
 mod act;
 mod prune;
@@ -22,7 +22,7 @@ use super::{Context, Error, status};
 
 pub use prune::location_of_all;
 
-/// How long to sleep at most: clocks are set, and machines are stopped and go on.
+/// The longest requeue: clocks are adjusted, and machines are suspended and resumed.
 const AT_MOST: Duration = Duration::from_secs(3600);
 const WHILE_THE_CLUSTER_MAY_GO: Duration = Duration::from_secs(30);
 const AT_LEAST: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
     let mut planned = observation.plan(now);
     let mut acted = Ok(());
     if !is_idle(&planned) {
-        // Caches may be behind, and what was done is not done again.
+        // Caches may be stale, and what was done must not be repeated.
         let Some(live) = observation.look_past_caches(context).await? else { return Ok(Action::await_change()) };
         observation = live;
         planned = observation.plan(now);
@@ -60,7 +60,7 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
         context.events.failed(schedule, "BackupNotStarted", error.to_string()).await;
         return Err(error);
     }
-    // Nobody announces here that the cluster is gone.
+    // The cluster is not watched here, so its deletion is not noticed by itself.
     let watches_cluster = observation.schedule.spec.delete_with_cluster;
     let at_most = if watches_cluster { WHILE_THE_CLUSTER_MAY_GO } else { AT_MOST };
     let time = planned.again.map(|again| time_until(again, at_most)).or(watches_cluster.then_some(at_most));
@@ -74,7 +74,7 @@ impl Observation {
         plan(&Observed { schedule: &self.schedule, taken: &taken, cluster, deletion, now })
     }
 
-    /// The same schedule as the API server has it now, unless it is gone.
+    /// The same schedule, read live from the API server, unless it is gone.
     async fn look_past_caches(&self, context: &Context) -> Result<Option<Observation>, Error> {
         let (name, namespace) = (self.schedule.name_any(), self.schedule.namespace().unwrap_or_default());
         let schedules: Api<EtcdBackupSchedule> = Api::namespaced(context.client.clone(), &namespace);
@@ -88,7 +88,7 @@ impl Observation {
         let uid = schedule.uid().unwrap_or_default();
         let backups = listed.items.into_iter().filter_map(|backup| backup.0.ok());
         let backups = backups.filter(|backup| is_of(backup, &uid)).collect();
-        // What is decided last is whether backups are deleted, so the cluster is asked for once more.
+        // Whether backups are deleted is decided last, so the cluster is read once more.
         let cluster = see_cluster(&schedule, context).await?;
         let deletion = prune::observed(&schedule, context).await?;
         Ok(Some(Observation { schedule, backups, cluster, deletion }))
@@ -109,7 +109,7 @@ fn in_cache(schedule: &EtcdBackupSchedule, context: &Context) -> Vec<EtcdBackup>
     understood.filter(|backup| backup.namespace() == namespace && is_of(backup, &uid)).cloned().collect()
 }
 
-/// Asks the API server itself: what follows from a cluster that is gone must not follow from a cache that is behind.
+/// Reads the cluster live from the API server: a stale cache must not lead to the conclusion that it is gone.
 async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result<ObservedCluster, Error> {
     let Some(name) = schedule.spec.backup_spec().cluster_name else { return Ok(ObservedCluster::External) };
     let namespace = schedule.namespace().unwrap_or_default();
@@ -125,7 +125,7 @@ async fn see_cluster(schedule: &EtcdBackupSchedule, context: &Context) -> Result
     }
 }
 
-/// Whether there is an EtcdRestore that is to make the cluster.
+/// Whether an EtcdRestore is about to create the cluster.
 async fn is_restored(cluster: &str, namespace: &str, context: &Context) -> Result<bool, Error> {
     let restores: Api<EtcdRestore> = Api::namespaced(context.client.clone(), namespace);
     let listed = restores.list(&ListParams::default()).await;
@@ -133,7 +133,7 @@ async fn is_restored(cluster: &str, namespace: &str, context: &Context) -> Resul
     Ok(is_to_be_restored(cluster, &listed.items))
 }
 
-/// Does what is planned. What is made is added to the world, so that the next plan knows of it.
+/// Executes the plan. Created EtcdBackups are added to the world, so that the next plan includes them.
 async fn carry_out(plan: &Plan, observation: &mut Observation, context: &Context) -> Result<(), Error> {
     if let Some(begin) = &plan.begin {
         for backup in act::named(&observation.backups, &plan.stop) {
@@ -154,7 +154,7 @@ async fn carry_out(plan: &Plan, observation: &mut Observation, context: &Context
         prune::begin(&observation.schedule, cluster, context).await?;
         observation.deletion = Deletion::Runs { trouble: None };
     }
-    // What is left of them is in the status, so not before it is there.
+    // Only the status keeps their results, so they are deleted after it is written.
     if observation.schedule.status.as_ref() == Some(&plan.status) {
         for backup in act::named(&observation.backups, &plan.beyond_history_limits) {
             act::delete(backup, context).await?;

@@ -1,4 +1,4 @@
-//! Deletes what a schedule has stored, once its cluster is gone and if that was asked for.
+//! Deletes the stored backups of a schedule, once its cluster is gone and if the spec says so.
 
 use etcd_operator_api::{EtcdBackupSchedule, Variables, labels};
 use etcd_operator_core::schedule::plan::Deletion;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::agent_job::{self, AgentJob, Progress};
 use super::super::{Context, Error, locations};
 
-/// How far it has come, for the cluster that was seen last.
+/// The progress of the deletion, for the cluster that was observed last.
 pub async fn observed(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Deletion, Error> {
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(Deletion::NotBegun) };
@@ -39,7 +39,7 @@ pub async fn observed(schedule: &EtcdBackupSchedule, context: &Context) -> Resul
 }
 
 pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Context) -> Result<(), Error> {
-    // Otherwise `look` would have said so.
+    // Otherwise `observed` would have reported it.
     let Ok(below) = location_of_all(schedule) else { return Ok(()) };
     let spec = schedule.spec.backup_spec();
     let (template, credentials) = (spec.pod_template(), spec.destination.credentials());
@@ -60,7 +60,7 @@ pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Conte
     agent_job.begin(schedule, context).await
 }
 
-/// Stops it, if it runs: the backups that are still there stay.
+/// Stops the deletion, if it runs: the remaining backups stay.
 pub async fn stop(schedule: &EtcdBackupSchedule, context: &Context) -> Result<(), Error> {
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(()) };
@@ -69,14 +69,14 @@ pub async fn stop(schedule: &EtcdBackupSchedule, context: &Context) -> Result<()
     agent_job::end(&name, &namespace, job, context).await
 }
 
-/// The name of the Job: it is done once for each cluster.
+/// The name of the Job: there is one for each cluster.
 fn name_of(schedule: &EtcdBackupSchedule, cluster: &str) -> String {
     let cluster: String = cluster.chars().take(7).collect();
     format!("{}-{cluster}", agent_job::name_of("prune", schedule))
 }
 
-/// The folder that has all backups of the schedule in it, however deep. The error is a sentence about a template that can't be
-/// filled.
+/// The folder that contains all backups of the schedule, at any depth. The error is a sentence about a template that
+/// can't be filled.
 pub fn location_of_all(schedule: &EtcdBackupSchedule) -> Result<Location, String> {
     let spec = schedule.spec.backup_spec();
     let namespace = schedule.namespace().unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn location_of_all(schedule: &EtcdBackupSchedule) -> Result<Location, String
         };
         locations::of_destination(&spec.destination, &variables)
     };
-    // What two backups with nothing in common have in common.
+    // The common folder of two backups that differ in all variables.
     let (one, other) = (like("a", Timestamp::UNIX_EPOCH)?, like("b", Timestamp::MAX)?);
     Ok(Location { url: common_folder(&one.url, &other.url), ..one })
 }
