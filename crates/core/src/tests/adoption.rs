@@ -1,4 +1,4 @@
-//! An EtcdCluster that is created again takes up the volumes of its earlier life.
+//! A recreated EtcdCluster adopts the volumes of its predecessor.
 
 use super::support::*;
 use crate::observed::{Bootstrap, Claim, Identity, Observed};
@@ -10,7 +10,7 @@ fn recreated(size: u32) -> Observed {
     observed
 }
 
-/// The recreated cluster after it has taken its old ID again.
+/// The recreated cluster after it has adopted its old ID.
 fn adopted(size: u32) -> Observed {
     Observed { cluster_id: Some(CLUSTER_ID), ..recreated(size) }
 }
@@ -76,7 +76,7 @@ fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
 
 #[test]
 fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
-    // Its claim was marked for it, which looked as if it had run.
+    // Its claim was annotated with its identity, which looked as if it had run.
     let mut observed = cluster_of(3);
     observed.replicas = 4;
     observed.join_as_learner(3);

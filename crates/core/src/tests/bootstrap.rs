@@ -1,4 +1,4 @@
-//! A cluster is bootstrapped once, by all members at the same time, after it was recorded how.
+//! A cluster is bootstrapped once, by all initial members at the same time, after the bootstrap was recorded.
 
 use super::support::*;
 use crate::initial_members;
@@ -24,7 +24,7 @@ fn bootstrapping(size: u32) -> Observed {
     observed
 }
 
-/// Who an initial member will be is known before it starts.
+/// The identity of an initial member is known before it starts.
 fn initial_expected(size: u32, ordinal: u32) -> ExpectedData {
     ExpectedData {
         data: DataState::New,
@@ -237,7 +237,7 @@ fn restarts_anybody(observed: &Observed) -> bool {
 }
 
 impl Observed {
-    /// The pod of an initial member has begun, and its node finds it unhealthy.
+    /// The pod of an initial member has started, and the kubelet reports it unready.
     fn hang(&mut self, ordinal: u32) {
         let pod = self.pods.get_mut(&ordinal).unwrap();
         (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);

@@ -1,4 +1,4 @@
-//! Databases that are mostly empty space are defragmented, and alarms without a cause disarmed; nothing else.
+//! Databases with much unused space are defragmented, and alarms without a cause disarmed; nothing else.
 
 use super::support::*;
 use crate::observed::{Alarm, AlarmKind, Defragmentation, Observed};

@@ -1,4 +1,4 @@
-//! Members are kept running as who they are, and never come back as somebody else.
+//! Members keep running under their identity, and never return under another one.
 
 use super::support::*;
 use crate::observed::{Claim, Member, Observed, Peer, Pod};
@@ -139,7 +139,7 @@ fn without_a_quorum_pods_that_are_there_are_left_alone() {
 
 #[test]
 fn a_power_cut_right_after_bootstrap_is_survived() {
-    // The ID of the cluster is recorded, but not yet who its members are: they must come back nevertheless.
+    // The ID of the cluster is recorded, but not yet its members: they must be restarted nevertheless.
     let mut observed = cluster_of(3);
     observed.lose_quorum();
     observed.pods.clear();

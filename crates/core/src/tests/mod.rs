@@ -1,6 +1,6 @@
-//! What must be true of the decisions about clusters, a file for each kind of decision. `support` builds clusters to
-//! decide about; `simulation` is a small world that plans are carried out in. Tests of a single function are beside it,
-//! those of schedules in `schedule/tests`.
+//! Tests of the decisions about clusters, one file for each kind of decision. `support` builds clusters to decide
+//! about; `simulation` is a small world in which plans are executed. Tests of a single function are beside it, those of
+//! schedules in `schedule/tests`.
 
 mod adoption;
 mod bootstrap;

@@ -1,4 +1,4 @@
-//! Members that are not well are helped: one at a time, never at the cost of the others, and never in a loop.
+//! Unhealthy members are recovered: one at a time, never at the cost of the others, and never in a loop.
 
 use super::support::*;
 use crate::observed::{
@@ -17,7 +17,7 @@ fn removal(ordinal: u32, why: &str) -> Vec<Step> {
     ]
 }
 
-/// The member's data is gone, and the gate has said so.
+/// The member's data is gone, and the gate has reported it.
 fn lose_data(observed: &mut Observed, ordinal: u32) {
     observed.answers.remove(&ordinal);
     let pod = observed.pods.get_mut(&ordinal).unwrap();
@@ -74,7 +74,7 @@ fn a_member_whose_claim_is_gone_is_replaced_at_once() {
             observed.claims.insert(1, Claim { deleting, identity: Some(identity_of(1)), ..Claim::default() });
         }
         assert_eq!(steps_of(&observed), removal(1, why));
-        // A pod that was made too late to see that waits for ever.
+        // A pod that was created too late to notice that waits forever.
         observed.pods.insert(1, Pod { expected: Some(kept(1)), serves_clients: true, ..Pod::default() });
         assert_eq!(steps_of(&observed), removal(1, why));
     }
@@ -85,7 +85,7 @@ fn a_claim_that_is_deleted_under_a_running_member_is_no_loss_yet() {
     let mut observed = cluster_of(3);
     observed.claims.get_mut(&1).unwrap().deleting = true;
     assert_eq!(plan(&observed), Plan::default());
-    // Nor is it while the pod stops.
+    // Nor is it while the pod terminates.
     observed.answers.remove(&1);
     observed.pods.get_mut(&1).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
@@ -285,7 +285,7 @@ fn who_is_well_for_its_node_is_left_alone() {
     fall_silent_for(&mut observed, 1, 10_000);
     observed.pods.get_mut(&1).unwrap().ready = true;
     assert_eq!(steps_of(&observed), []);
-    // One that answers, but can't read, is not well whatever its node says.
+    // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
     observed.answer(1);
     observed.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false;
     assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));

@@ -1,4 +1,4 @@
-//! Members become what the spec asks for, one at a time.
+//! The spec is rolled out to members one at a time.
 
 use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, steps_of};
 use crate::observed::{Observed, Peer, Pod, Problem, ProblemKind};
@@ -9,7 +9,7 @@ fn change(method: UpdateMethod) -> SpecDiff {
     SpecDiff { fields: vec!["spec.etcd".to_owned()], method }
 }
 
-/// A cluster of which these members are to be restarted. The member 0 leads.
+/// A cluster in which these members are to be restarted. Member 0 is the leader.
 fn outdated(size: u32, ordinals: &[u32]) -> Observed {
     let mut observed = cluster_of(size);
     observed.be_ready();
@@ -18,14 +18,14 @@ fn outdated(size: u32, ordinals: &[u32]) -> Observed {
 }
 
 impl Observed {
-    /// Its clients were sent elsewhere long enough ago.
+    /// Its clients were drained long enough ago.
     fn drained(mut self, ordinal: u32) -> Self {
         let pod = self.pods.get_mut(&ordinal).unwrap();
         (pod.leaving_since, pod.serves_clients) = (Some(NOW - 5), false);
         self
     }
 
-    /// Its pod can't run what it was made from.
+    /// Its pod can't run what it was created from.
     fn break_down(&mut self, ordinal: u32) {
         self.answers.remove(&ordinal);
         self.peers.get_mut(&ordinal).unwrap().proven = false;
@@ -33,7 +33,7 @@ impl Observed {
         self.pods.get_mut(&ordinal).unwrap().problem = Some(problem);
     }
 
-    /// It was made anew, and Kubernetes refuses its pod.
+    /// It was recreated, and Kubernetes rejects its pod.
     fn be_refused(&mut self, ordinal: u32) {
         self.answers.remove(&ordinal);
         self.pods.remove(&ordinal);

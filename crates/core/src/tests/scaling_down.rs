@@ -1,4 +1,4 @@
-//! The highest ordinal leaves first, never as the leader, and never if the rest could not go on.
+//! The highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
 use super::support::*;
 use crate::observed::{Claim, Identity, Observed};
@@ -42,7 +42,7 @@ fn nobody_leaves_while_nobody_leads() {
 
 #[test]
 fn nobody_leaves_if_the_rest_could_not_go_on() {
-    // Who leaves, who is silent, and whether that is allowed.
+    // The number of members, the unreachable ones, and whether the removal is allowed.
     let cases: [(u32, &[u32], bool); 7] = [
         (3, &[0], false),
         (3, &[2], true),
@@ -79,7 +79,7 @@ fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
 
 #[test]
 fn nobody_comes_or_leaves_before_every_initial_member_has_started() {
-    // An initial member's pod was told who its fellows are; etcd would not start with an outdated list.
+    // The pod of an initial member has a fixed list of initial members; etcd would not start with an outdated one.
     for replicas in [1, 5] {
         let mut observed = shrinking(3, replicas);
         observed.member_mut(0).started = false;

@@ -1,4 +1,4 @@
-//! New members come one at a time, as learners, and vote when they have caught up.
+//! New members join one at a time, as learners, and are promoted when they have caught up.
 
 use super::support::*;
 use crate::observed::{Claim, Observed, Peer, Pod};
@@ -144,7 +144,7 @@ fn an_old_pod_must_be_gone_before_a_new_member_takes_its_place() {
 
 #[test]
 fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
-    // The gate then sees that the data is not its own, and moves it aside.
+    // The gate then sees that the data is not the member's own, and moves it aside.
     let mut observed = growing(3, 4);
     observed.join_as_learner(3);
     observed.claims.insert(3, Claim { identity: Some(identity_of(77)), ..Claim::default() });

@@ -1,4 +1,4 @@
-//! What is reported is what etcd itself says, and names who is not well and why.
+//! The status reports what etcd itself reports, and names the unhealthy members and why they are.
 
 use etcd_operator_api::{EtcdClusterStatus, MemberRole};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};

@@ -1,4 +1,4 @@
-//! What the status says of clusters that are in trouble: who lost what, since when, and what can be done.
+//! The status of clusters in trouble: which members lost their data, since when, and what can be done.
 
 use etcd_operator_api::EtcdClusterStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -60,7 +60,7 @@ fn a_quorum_that_may_come_back_is_not_called_lost() {
 
 #[test]
 fn what_a_survivor_tells_counts_more_than_what_was_reported() {
-    // Two of the five that were reported have left since.
+    // Two of the five reported members have left since.
     let mut five = cluster_of(5);
     let before = report_after(&five, &EtcdClusterStatus::default());
     five.local_membership = cluster_of(3).membership;

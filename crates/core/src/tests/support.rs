@@ -72,7 +72,7 @@ pub fn new_cluster(replicas: u32) -> Observed {
     }
 }
 
-/// A cluster that is as it should be: bootstrapped, and everybody well. The member 0 leads.
+/// A cluster in the desired state: bootstrapped, with all members healthy. Member 0 is the leader.
 pub fn cluster_of(size: u32) -> Observed {
     let mut observed = Observed {
         bootstrap: Some(bootstrap_of(size)),
@@ -91,13 +91,13 @@ pub fn steps_of(observed: &Observed) -> Vec<Step> {
     plan(observed).steps
 }
 
-/// The word for what a plan waits for.
+/// The reason for which a plan waits.
 pub fn awaited(plan: &Plan) -> &'static str {
     plan.waiting.as_ref().map_or("", |waiting| waiting.reason)
 }
 
 impl Observed {
-    /// A voter that lacks nothing.
+    /// A healthy voter with all its objects.
     pub fn join(&mut self, ordinal: u32) {
         let identity = Some(identity_of(ordinal));
         let version = self.versions.wanted.clone();
@@ -122,12 +122,12 @@ impl Observed {
         self.answer(ordinal);
     }
 
-    /// The nodes find all pods well.
+    /// The kubelets report all pods ready.
     pub fn be_ready(&mut self) {
         self.pods.values_mut().for_each(|pod| pod.ready = true);
     }
 
-    /// A voter that etcd knows, and nobody else.
+    /// A voter that only etcd knows.
     pub fn join_etcd(&mut self, ordinal: u32) {
         let member = Member {
             id: identity_of(ordinal).member_id,
@@ -175,7 +175,7 @@ impl Observed {
         self.answers.insert(ordinal, Err("timed out".into()));
     }
 
-    /// Nobody can be asked any more.
+    /// No member can be queried any more.
     pub fn lose_quorum(&mut self) {
         self.membership = None;
         self.answers.clear();
@@ -197,7 +197,7 @@ impl Observed {
         members.iter_mut().find(|member| member.ordinal == Some(ordinal)).unwrap()
     }
 
-    /// The EtcdCluster was deleted with everything that it owned, and created again: the claims are all that is left.
+    /// The EtcdCluster was deleted with everything that it owned, and recreated: only the claims are left.
     pub fn recreate(&mut self) {
         let claims = std::mem::take(&mut self.claims);
         *self = Observed { uid: "uid-2".into(), claims, ..new_cluster(self.replicas) };

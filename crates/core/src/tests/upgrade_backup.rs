@@ -39,7 +39,7 @@ fn this_schedule() -> EtcdBackupSchedule {
     schedule("nightly", SCHEDULE, json!({}))
 }
 
-/// An EtcdBackup that was made for a cluster by a schedule, given by their UIDs.
+/// An EtcdBackup that a schedule created for a cluster, given by their UIDs.
 fn backup(cluster: &str, schedule: &str, verify: &str, status: Value) -> EtcdBackup {
     let owner = json!({"apiVersion": "v1", "kind": "EtcdBackupSchedule", "name": "nightly", "uid": schedule});
     let metadata = json!({"name": "b", "annotations": {CLUSTER_UID: cluster}, "ownerReferences": [owner]});

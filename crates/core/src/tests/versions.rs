@@ -1,11 +1,11 @@
-//! Which versions members may be made with.
+//! Which versions members may be created with.
 
 use super::support::{awaited, cluster_of, steps_of};
 use crate::observed::{BackupFirst, Observed};
 use crate::plan::{Model, Plan, Step, plan};
 use crate::spec_diff::{SpecDiff, UpdateMethod};
 
-/// A cluster of three that runs one version, and of which another is asked for.
+/// A cluster of three that runs one version, and whose spec desires another.
 fn asked(runs: &str, wanted: &str) -> Observed {
     let mut observed = cluster_of(3);
     observed.be_ready();
@@ -49,7 +49,7 @@ fn accepts(observed: &Observed) -> bool {
     steps_of(observed) == [Step::AcceptVersion(observed.versions.wanted.clone())]
 }
 
-/// Why it is refused. Nothing may move then.
+/// Why the version is refused. No step may be taken then.
 fn refusal(observed: &Observed) -> String {
     let Plan { steps, waiting } = plan(observed);
     assert_eq!(steps, []);
