@@ -1,4 +1,4 @@
-//! The five fields of cron, and the time zone that they are meant in.
+//! The five fields of cron, and their time zone.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -14,12 +14,12 @@ const SHORTHANDS: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-/// One of the five: what it is called, what it goes from and to, and the names that its numbers have.
+/// One of the five fields: its name, its range, and the names of its numbers.
 struct Field {
     name: &'static str,
     first: u8,
     last: u8,
-    /// The largest number that may be written: Sunday is 0 and 7.
+    /// The largest number that is accepted: Sunday is 0 and 7.
     largest: u8,
     names: &'static [&'static str],
 }
@@ -34,7 +34,7 @@ const FIELDS: [Field; 5] = [
     Field { name: "a day of the week", first: 0, last: 6, largest: 7, names: &WEEKDAYS },
 ];
 
-/// Numbers, each of them below 64.
+/// A set of numbers, each of them below 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Numbers(u64);
 
@@ -52,7 +52,7 @@ impl Numbers {
     }
 }
 
-/// When something is to be done, again and again.
+/// A recurring schedule.
 #[derive(Clone, Debug)]
 pub struct Cron {
     pub(super) minutes: Numbers,
@@ -60,14 +60,14 @@ pub struct Cron {
     days: Numbers,
     months: Numbers,
     weekdays: Numbers,
-    /// Whether both kinds of days were chosen: then a day of either kind will do.
+    /// Whether both kinds of days are restricted: then a day of either kind matches.
     either_day: bool,
-    /// Whether it is for every hour. Then it follows the time that passes rather than the clock on the wall.
+    /// Whether it matches every hour. Then it follows elapsed time rather than the wall clock.
     pub(super) every_hour: bool,
     pub(super) zone: TimeZone,
 }
 
-/// Reads a schedule. The error is a sentence for whoever wrote it.
+/// Parses a schedule. The error is a sentence for the user.
 pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, String> {
     let wrong = |why: String| format!("spec.schedule {schedule:?} cannot be understood: {why}");
     let shorthand = SHORTHANDS.iter().find(|(name, _)| *name == schedule.trim());
@@ -97,7 +97,7 @@ pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, String> {
         every_hour: (0..24).all(|hour| hours.contains(hour)),
         zone,
     };
-    // Any time will do to begin with: what comes at all comes within a few years, even 29 February.
+    // Any start will do: what matches at all matches within a few years, even 29 February.
     match cron.next_after(Timestamp::UNIX_EPOCH) {
         Some(_) => Ok(cron),
         None => Err(wrong("there is no such day in any year".to_owned())),
@@ -112,13 +112,13 @@ impl Cron {
     }
 }
 
-/// Whether a field leaves everything open.
+/// Whether a field matches everything.
 fn is_any(field: &str) -> bool {
     field == "*" || field == "?"
 }
 
 impl Field {
-    /// Reads a list of numbers, ranges and steps.
+    /// Parses a list of numbers, ranges and steps.
     fn parse(&self, text: &str) -> Result<Numbers, String> {
         let mut numbers = Numbers::default();
         for item in text.split(',') {
@@ -161,7 +161,7 @@ impl Field {
     }
 
     fn step(&self, text: &str) -> Result<u8, String> {
-        // A longer one would never get beyond the first number, which is not what anybody means by it.
+        // A longer step would never get beyond the first number, which no user means.
         let longest = self.last - self.first + 1;
         digits(text)
             .filter(|step| (1..=longest).contains(step))
@@ -169,7 +169,7 @@ impl Field {
     }
 }
 
-/// A number as it is written here: without a sign.
+/// A number as accepted here: without a sign.
 fn digits(text: &str) -> Option<u8> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -1,4 +1,4 @@
-//! Which time of a schedule is due. Of several that were missed it is the last one only: one backup makes up for all.
+//! Which time of a schedule is due. Of several missed times only the last counts: one backup makes up for all.
 
 use etcd_operator_api::ConcurrencyPolicy;
 use jiff::{SignedDuration, Timestamp};
@@ -6,13 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::cron::Cron;
 use super::scheduled_backup::ScheduledBackup;
 
-/// What it depends on.
+/// The input of the decision.
 pub struct Timing<'a> {
     pub cron: &'a Cron,
-    /// Times up to this one are dealt with, or do not count.
+    /// Times up to this one are handled, or don't count.
     pub after: Timestamp,
     pub now: Timestamp,
-    /// How late a backup may begin.
+    /// How late a backup may start.
     pub deadline: Option<SignedDuration>,
     pub policy: ConcurrencyPolicy,
     pub taken: &'a [ScheduledBackup],
@@ -21,20 +21,20 @@ pub struct Timing<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// A backup for this time is to be begun now.
+    /// A backup for this time is to be started now.
     Begin {
         at: Timestamp,
-        /// The first of the times before it that nothing was begun for.
+        /// The first of the earlier times for which no backup was started.
         missed_since: Option<Timestamp>,
         /// The backups that are stopped first.
         instead_of: Vec<String>,
     },
-    /// It is due, but another one has to end before.
+    /// It is due, but another backup has to end first.
     Waits {
         at: Timestamp,
         runs: String,
     },
-    /// It is too late for it.
+    /// The deadline to start it has passed.
     TooLate {
         at: Timestamp,
     },
@@ -50,7 +50,7 @@ pub fn what_is_due(timing: &Timing) -> Due {
     if let (ConcurrencyPolicy::Forbid, Some(running)) = (policy, active.clone().next()) {
         return Due::Waits { at, runs: running.name.clone() };
     }
-    // What was begun for another reason than the time is somebody else's.
+    // Backups that were created for another reason than the time are left alone.
     let instead_of = match policy {
         ConcurrencyPolicy::Replace => active.by_ref().filter(|it| it.run.is_some() && !it.deleting).collect(),
         ConcurrencyPolicy::Allow | ConcurrencyPolicy::Forbid => Vec::new(),

@@ -1,15 +1,15 @@
-//! Which EtcdBackup objects go because there are enough later ones. What they stored stays.
+//! Which EtcdBackup objects are deleted because there are enough later ones. The stored backups stay.
 
 use super::scheduled_backup::{Run, ScheduledBackup};
 
-/// How many are kept, of those that succeeded and of those that failed.
+/// How many are kept of those that succeeded and of those that failed.
 pub struct Limits {
     pub succeeded: i32,
     pub failed: i32,
 }
 
-/// The names of those that go, the oldest first. One whose end is not counted yet stays until it is, and one that was made for
-/// another reason than the time may be waited for by somebody else.
+/// The names of those to delete, the oldest first. One whose result is not counted yet stays until it is, and another
+/// client may be waiting for one that was created for another reason than the time.
 pub fn beyond_history_limits(taken: &[ScheduledBackup], last_counted: i64, limits: &Limits) -> Vec<String> {
     let ended = taken.iter().filter(|it| !it.deleting);
     let mut ended: Vec<(Run, bool, &str)> =

@@ -1,13 +1,13 @@
-//! Backups at certain times: when one is due, and what becomes of a schedule.
+//! Scheduled backups: when one is due, and what happens to a schedule.
 //!
-//! `cron` reads what the user wrote, `times` finds the times of it; `scheduled_backup` is what is known of an
-//! EtcdBackup of a schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have
-//! failed, `history` which EtcdBackup objects go, `cluster` what follows if the cluster is gone; `plan` puts it all
-//! together, and `status` says it. Which stored backups go by age or number is not decided here but in
-//! `etcd_operator_store::retention`, where the agent asks it.
+//! `cron` parses the schedule, `times` computes its times; `scheduled_backup` is what is known of an EtcdBackup of a
+//! schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have failed,
+//! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone; `plan` combines them,
+//! and `status` reports. Which stored backups are deleted by age or number is not decided here but in
+//! `etcd_operator_store::retention`, which the agent uses.
 //!
-//! A backup is named after its time and numbered, so that everything can be found out again from the EtcdBackups that
-//! are there: a crash between making one and writing that down neither doubles nor skips anything.
+//! A backup is named after its time and numbered, so that everything can be derived again from the existing
+//! EtcdBackups: a crash between creating one and recording it neither duplicates nor skips anything.
 
 mod cluster;
 pub mod cron;

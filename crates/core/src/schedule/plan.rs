@@ -1,4 +1,4 @@
-//! From what is known about a schedule to what is to be done and said about it.
+//! Decides what to do and to report about a schedule.
 
 use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use super::scheduled_backup::{ScheduledBackup, name_of};
 use super::status::{notices, status_to_report};
 use super::tally::{Tally, tally};
 
-/// How often to ask for a cluster that is not there.
+/// How often to look up a cluster that does not exist.
 const WITHOUT_CLUSTER: SignedDuration = SignedDuration::from_secs(30);
 
 /// What is known about a schedule.
@@ -22,12 +22,12 @@ pub struct Observed<'a> {
     pub taken: &'a [ScheduledBackup],
     pub cluster: ObservedCluster,
     pub deletion: Deletion,
-    /// In whole seconds, as it is written down.
+    /// In whole seconds, as in the status.
     pub now: Timestamp,
 }
 
-/// How far the deletion of the stored backups of a cluster that is gone has come. It is impossible to begin one if nobody can tell
-/// where they are.
+/// The progress of deleting the stored backups of a cluster that is gone. It is impossible to start if their location
+/// is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
     NotBegun,
@@ -42,27 +42,27 @@ pub struct Plan {
     /// EtcdBackups that are deleted although they run.
     pub stop: Vec<String>,
     pub begin: Option<Begin>,
-    /// The UID of a cluster that is gone, if the stored backups are to be deleted now.
+    /// The UID of a cluster that is gone, if its stored backups are to be deleted now.
     pub delete_backups_of: Option<String>,
-    /// Whether the deletion is to be stopped, because it is not asked for any more or there is a cluster again.
+    /// Whether the deletion is to be stopped, because it is no longer desired or a cluster exists again.
     pub stop_deleting: bool,
-    /// EtcdBackups that are deleted once the status is written, which is all that is left of them.
+    /// EtcdBackups that are deleted once the status is written, which is all that remains of them.
     pub beyond_history_limits: Vec<String>,
     /// The status to report, once everything else is done.
     pub status: EtcdBackupScheduleStatus,
-    /// What is new in the status.
+    /// The changes in the status that are worth an event.
     pub notices: Vec<Notice>,
-    /// When to look again, if nothing happens before.
+    /// When to reconcile again, if nothing happens before.
     pub again: Option<Timestamp>,
 }
 
-/// The EtcdBackup that is to be made.
+/// The EtcdBackup to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begin {
     pub name: String,
     pub at: Timestamp,
     pub number: i64,
-    /// Whether it is restored for a test, whatever its template says.
+    /// Whether it is verified by a test restore, whatever its template says.
     pub verify: bool,
     pub missed_since: Option<Timestamp>,
 }
@@ -75,7 +75,7 @@ pub struct Notice {
     pub note: String,
 }
 
-/// What holds for a schedule, as far as it can be told.
+/// What is known about a schedule after evaluation.
 pub(super) struct Evaluation {
     pub tally: Tally,
     pub cluster_state: ClusterState,
@@ -86,18 +86,18 @@ pub(super) struct Evaluation {
 
 pub(super) enum Scheduling {
     Active(Timeline),
-    /// No backups are begun, and why.
+    /// No backups are started, and why.
     Inactive {
         reason: &'static str,
         message: String,
     },
 }
 
-/// How a schedule goes that is in force.
+/// The times of a schedule that is active.
 pub(super) struct Timeline {
     pub due: Due,
     pub next: Option<Timestamp>,
-    /// From when on it is overdue if nothing succeeds.
+    /// When it becomes overdue if no backup succeeds.
     pub overdue_at: Option<Timestamp>,
 }
 
@@ -108,7 +108,7 @@ pub fn plan(observed: &Observed) -> Plan {
     let status = status_to_report(observed, &evaluation, &written);
     let limits = Limits { succeeded: spec.successful_backups_history_limit, failed: spec.failed_backups_history_limit };
     let (stop, begin) = match &evaluation.scheduling {
-        // What is stopped must have been counted before, or its number would be given again after a crash.
+        // A backup must be counted before it is stopped, or its number would be used again after a crash.
         Scheduling::Active(Timeline { due: Due::Begin { at, missed_since, instead_of }, .. })
             if instead_of.is_empty() || evaluation.tally.begun == written.backups_taken =>
         {
@@ -144,7 +144,7 @@ fn evaluation(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Evalua
     }
 }
 
-/// The schedule, or the reason why no backups are begun by it, and that in a sentence.
+/// The schedule, or why it starts no backups: the reason and a sentence.
 fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron, (&'static str, String)> {
     let spec = &observed.schedule.spec;
     let cron = parse(&spec.schedule, &spec.time_zone).map_err(|why| ("InvalidSchedule", why))?;
@@ -160,12 +160,12 @@ fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron
     }
 }
 
-/// What is in force, in the form in which it is written down.
+/// The schedule in effect, in the form in which it is recorded.
 pub(super) fn active_schedule(schedule: &EtcdBackupSchedule) -> String {
     format!("{} {}", schedule.spec.schedule, schedule.spec.time_zone)
 }
 
-/// When counting begins: what came before a change or while no backups were taken is not made up for.
+/// When counting starts: times before a change, or while no backups were taken, are not made up for.
 fn active_since(observed: &Observed, written: &EtcdBackupScheduleStatus) -> Timestamp {
     match (&written.schedule, &written.active_since) {
         (Some(schedule), Some(from)) if *schedule == active_schedule(observed.schedule) => from.0,
@@ -185,7 +185,7 @@ fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, active_since: Times
         policy: spec.concurrency_policy,
         taken: observed.taken,
     });
-    // One that runs may still succeed, as long as it may run.
+    // A running backup may still succeed until its deadline.
     let runs = observed.taken.iter().any(ScheduledBackup::is_active);
     let allowance = if runs { spec.backup_spec().active_deadline() } else { std::time::Duration::ZERO };
     let last_success = tally.last_success.map_or(active_since, |last| last.max(active_since));
@@ -204,7 +204,7 @@ fn begin(observed: &Observed, number: i64, at: Timestamp, missed_since: Option<T
     Begin { name: name_of(schedule, at), at, number, verify, missed_since }
 }
 
-/// Only once it is sure that the cluster is gone, and nothing is written any more.
+/// Only once the cluster is certainly gone, and no backup is being written any more.
 fn backups_to_delete(observed: &Observed, cluster_state: &ClusterState) -> Option<String> {
     let ClusterState::Deleted { uid, not_before } = cluster_state else { return None };
     let may_begin = observed.now >= *not_before && observed.deletion == Deletion::NotBegun;
@@ -212,8 +212,8 @@ fn backups_to_delete(observed: &Observed, cluster_state: &ClusterState) -> Optio
     (may_begin && nothing_runs).then(|| uid.clone())
 }
 
-/// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may have a pod
-/// that still waits to be started; one that is impossible has none.
+/// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may
+/// have a pod that is still pending; one that is impossible has none.
 pub(super) fn deletes_wrongly(observed: &Observed, cluster_state: &ClusterState) -> bool {
     let may_delete = matches!(observed.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
     may_delete && !matches!(cluster_state, ClusterState::Deleted { .. })

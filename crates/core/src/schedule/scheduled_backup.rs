@@ -3,7 +3,8 @@
 use etcd_operator_api::{BackupPhase, EtcdBackup};
 use jiff::Timestamp;
 
-/// Annotations on an EtcdBackup that a schedule made: the time that it was made for, and its number, counted from one.
+/// Annotations on an EtcdBackup that a schedule created: the time that it was created for, and its number, counted from
+/// one.
 pub const SCHEDULED_AT: &str = "etcd.improbable.io/scheduled-at";
 pub const NUMBER: &str = "etcd.improbable.io/backup-number";
 
@@ -11,7 +12,7 @@ pub const NUMBER: &str = "etcd.improbable.io/backup-number";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledBackup {
     pub name: String,
-    /// What it was made for. None if it belongs to the schedule, but was made for another reason than the time.
+    /// What it was created for. `None` if it belongs to the schedule, but was created for another reason than the time.
     pub run: Option<Run>,
     /// How it ended, if it has.
     pub end: Option<End>,
@@ -19,7 +20,7 @@ pub struct ScheduledBackup {
     pub deleting: bool,
 }
 
-/// The time of the schedule that a backup was made for, and its number, counted from one.
+/// The time of the schedule that a backup was created for, and its number, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub at: Timestamp,
@@ -55,7 +56,7 @@ impl ScheduledBackup {
     }
 }
 
-/// Whether an EtcdBackup was made by the schedule that has this UID, rather than by an earlier one of the same name.
+/// Whether an EtcdBackup was created by the schedule that has this UID, rather than by an earlier one of the same name.
 pub fn is_of(backup: &EtcdBackup, schedule_uid: &str) -> bool {
     backup.metadata.owner_references.iter().flatten().any(|owner| owner.uid == schedule_uid)
 }

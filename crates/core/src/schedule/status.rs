@@ -1,4 +1,4 @@
-//! What to report about a schedule in its status, and what of it is news.
+//! The status to report about a schedule, and which of its changes are worth an event.
 
 use etcd_operator_api::EtcdBackupScheduleStatus;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::conditions::{Statement, conditions_after};
 const READY: &str = "Ready";
 const OVERDUE: &str = "Overdue";
 
-/// The status to report. It equals the one that was written before if there is nothing new to say.
+/// The status to report. It equals the previous one if nothing changed.
 pub fn status_to_report(
     observed: &Observed,
     evaluation: &Evaluation,
@@ -33,7 +33,7 @@ pub fn status_to_report(
     statements.extend(backups_deleted(observed, cluster_state));
     let generation = observed.schedule.metadata.generation;
     let mut conditions = conditions_after(&written.conditions, &statements, generation, &Time(observed.now));
-    // What was done for a cluster that is gone is told until there is another one.
+    // What was done for a cluster that is gone is reported until there is another one.
     let said = written.conditions.iter().find(|it| it.type_ == BACKUPS_DELETED && it.status == "True");
     conditions.extend(said.filter(|_| *cluster_state == ClusterState::Missing).cloned());
     EtcdBackupScheduleStatus {
@@ -56,7 +56,7 @@ pub fn status_to_report(
     }
 }
 
-/// The name and the UID of the cluster that is remembered.
+/// The name and the UID of the recorded cluster.
 fn remembered_cluster(
     observed: &Observed,
     cluster_state: &ClusterState,
@@ -140,7 +140,7 @@ fn backups_deleted(observed: &Observed, cluster_state: &ClusterState) -> Option<
     })
 }
 
-/// What the new status says that the one before did not.
+/// What the new status reports that the previous one did not.
 pub fn notices(
     before: &EtcdBackupScheduleStatus,
     after: &EtcdBackupScheduleStatus,
@@ -164,7 +164,8 @@ fn too_late(at: Timestamp) -> String {
     format!("no backup was begun for {at}: it would have begun later than spec.startingDeadlineSeconds allows")
 }
 
-/// Whether a condition is worth an event, and if so whether it is bad news. What a user has just asked for is none.
+/// Whether a condition is worth an event, and if so whether it is a warning. The direct result of a user's change is
+/// not.
 fn is_worth_an_event(condition: &Condition) -> Option<bool> {
     match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
         (READY, "True", "WaitingForRunningBackup") | (BACKUPS_DELETED, "True", _) => Some(false),

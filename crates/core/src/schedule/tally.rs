@@ -1,4 +1,4 @@
-//! What all backups of a schedule come to: what was written down before, and what can be seen of those since.
+//! The totals of a schedule's backups: those recorded before, and those observed since.
 
 use etcd_operator_api::EtcdBackupScheduleStatus;
 use jiff::Timestamp;
@@ -7,18 +7,18 @@ use super::scheduled_backup::{Run, ScheduledBackup};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// The latest time of the schedule that is dealt with.
+    /// The latest time of the schedule that is handled.
     pub last_time: Option<Timestamp>,
     pub last_backup: Option<String>,
     pub last_success: Option<Timestamp>,
-    /// How many backups were begun. The next one has the next number.
+    /// How many backups were started. The next one has the next number.
     pub begun: i64,
     pub failures: i32,
-    /// The number of the last backup that `failures` is about.
+    /// The number of the last backup that `failures` includes.
     pub last_counted: i64,
 }
 
-/// Adds to what was written down what is not in it yet. Doing it again changes nothing.
+/// Adds what is not recorded yet to the record. It is idempotent.
 pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[ScheduledBackup]) -> Tally {
     let mut runs: Vec<(Run, &ScheduledBackup)> = taken.iter().filter_map(|it| Some((it.run?, it))).collect();
     runs.sort_by_key(|(run, _)| run.number);
@@ -36,8 +36,8 @@ pub fn tally(written: &EtcdBackupScheduleStatus, taken: &[ScheduledBackup]) -> T
     }
 }
 
-/// Counts failures in the order in which backups were begun, up to the first that has not ended. So each is counted once,
-/// whenever it ends.
+/// Counts failures in the order in which backups were started, up to the first that has not ended. So each is counted
+/// once, whenever it ends.
 fn count_ends(written: &EtcdBackupScheduleStatus, runs: &[(Run, &ScheduledBackup)]) -> (i32, i64) {
     let (mut failures, mut last_counted) = (written.consecutive_failures, written.last_counted_backup);
     for (run, taken) in runs.iter().filter(|(run, _)| run.number > written.last_counted_backup) {

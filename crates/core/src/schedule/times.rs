@@ -1,8 +1,8 @@
-//! The times of a schedule, in the time zone that it is meant in.
+//! The times of a schedule, in its time zone.
 //!
-//! Where clocks are put forward or back, a schedule for certain hours keeps its number of times a day: a time that the clock
-//! leaves out is moved by as much as the clock is, and one that it shows twice is taken the first time. A schedule for every hour
-//! follows the time that passes instead: half-hourly stays half-hourly, also in the hour that comes twice.
+//! When clocks are changed, a schedule for certain hours keeps its number of times a day: a time that the clock skips
+//! is moved by as much as the clock is, and one that it shows twice is used the first time. A schedule for every hour
+//! follows elapsed time instead: half-hourly stays half-hourly, also in the hour that comes twice.
 
 use std::iter::successors;
 
@@ -12,13 +12,13 @@ use jiff::tz::AmbiguousOffset;
 
 use super::cron::Cron;
 
-/// As far as one has to look for a day that comes at all: 29 February is up to eight years away.
+/// How far to search for a matching day: 29 February is up to eight years away.
 const DAYS: usize = 366 * 8 + 1;
 
 impl Cron {
     /// The first time after this one.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
-        // Times of yesterday may be today: a zone can leave out a whole day.
+        // Times of yesterday may be today: a zone can skip a whole day.
         let from = self.date_of(time).yesterday().ok()?;
         let dates = successors(Some(from), |date| date.tomorrow().ok()).take(DAYS);
         nearest(dates, |date| self.times_on(date).filter(|it| *it > time.as_second()).min(), Ord::min)
@@ -26,7 +26,7 @@ impl Cron {
 
     /// The last time that is not after this one.
     pub fn last_until(&self, time: Timestamp) -> Option<Timestamp> {
-        // Times of tomorrow may be over: where clocks are put back after midnight, it is today again.
+        // Times of tomorrow may have passed: where clocks are set back after midnight, it is today again.
         let from = self.date_of(time).tomorrow().ok()?;
         let dates = successors(Some(from), |date| date.yesterday().ok()).take(DAYS);
         nearest(dates, |date| self.times_on(date).filter(|it| *it <= time.as_second()).max(), Ord::max)
@@ -49,7 +49,7 @@ impl Cron {
         times.flat_map(|times| times.into_iter().flatten())
     }
 
-    /// When a day begins, in seconds, if clocks are not changed on it. All but two days a year are like that.
+    /// When a day starts, in seconds, if clocks are not changed on it. All but two days a year are like that.
     fn midnight_of_steady(&self, date: Date) -> Option<i64> {
         let midnights = [date, date.tomorrow().ok()?].map(|date| self.zone.to_ambiguous_timestamp(date.at(0, 0, 0, 0)));
         let [AmbiguousOffset::Unambiguous { offset: before }, AmbiguousOffset::Unambiguous { offset: after }] =
@@ -72,7 +72,8 @@ impl Cron {
     }
 }
 
-/// The best of the first day that has any. Its neighbour has a say: where clocks are put back after midnight, days overlap.
+/// The best time of the first day that has any. Its neighbour counts too: where clocks are set back after midnight,
+/// days overlap.
 fn nearest(
     mut dates: impl Iterator<Item = Date>,
     best_on: impl Fn(Date) -> Option<i64>,

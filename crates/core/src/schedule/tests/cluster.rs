@@ -34,13 +34,13 @@ fn edit(schedule: &mut EtcdBackupSchedule, change: impl FnOnce(&mut EtcdBackupSc
     schedule.metadata.generation = schedule.metadata.generation.map(|generation| generation + 1);
 }
 
-/// The name and the UID of the cluster that is remembered.
+/// The name and the UID of the recorded cluster.
 fn remembered(schedule: &EtcdBackupSchedule) -> (Option<&str>, Option<&str>) {
     let status = schedule.status.as_ref().expect("a status");
     (status.cluster_name.as_deref(), status.cluster_uid.as_deref())
 }
 
-/// The schedule after its cluster was found to be gone.
+/// The schedule after its cluster was observed to be gone.
 fn after_loss(schedule: &EtcdBackupSchedule, found: &ObservedCluster) -> EtcdBackupSchedule {
     with_status(schedule, plan_with(schedule, found, &[], Deletion::NotBegun, at("15T13:00")).status)
 }
@@ -64,7 +64,7 @@ fn the_backups_of_a_cluster_outlive_it_unless_asked_otherwise() {
     for found in [ObservedCluster::Gone, another()] {
         let mut schedule = after_loss(&schedule, &found);
         assert_eq!(condition(schedule.status.as_ref().expect("a status"), "BackupsDeleted"), None);
-        // Asking for it when it is too late does not delete them either.
+        // Desiring it when it is too late does not delete them either.
         schedule.spec.delete_with_cluster = true;
         let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T14:00"));
         assert_eq!(plan.delete_backups_of, None, "{found:?}");
@@ -92,7 +92,8 @@ fn while_it_is_not_asked_for_no_cluster_is_remembered() {
     edit(&mut schedule, |spec| spec.delete_with_cluster = false);
     let mut schedule = looked_at(&schedule, &[], at("15T12:01"));
     assert_eq!(remembered(&schedule), (None, None));
-    // The cluster goes, comes back under its name and it is asked for again, all before the next look.
+    // The cluster is deleted and recreated under its name, and the deletion is desired again, all before the next
+    // reconcile.
     edit(&mut schedule, |spec| spec.delete_with_cluster = true);
     let schedule = after_loss(&schedule, &another());
     assert_eq!(remembered(&schedule), (Some("my-etcd"), Some("another")));
@@ -111,11 +112,11 @@ fn while_a_cluster_of_that_name_lives_or_is_to_be_restored_nothing_is_deleted() 
             assert_eq!(plan.delete_backups_of, None, "{found:?}");
         }
     }
-    // If the restore comes to nothing, there will be another one.
+    // If the restore fails, another attempt is expected.
     let schedule = after_loss(&deleting(), &ObservedCluster::ToBeRestored);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
-    // But what is there now is remembered, and if it goes for good, all goes.
+    // But the cluster that exists now is recorded, and if it is deleted for good, all its backups are.
     let schedule = after_loss(&deleting(), &another());
     let schedule = after_loss(&schedule, &ObservedCluster::Gone);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
@@ -136,7 +137,7 @@ fn a_deletion_that_runs_is_stopped_if_there_is_a_cluster_again_or_nobody_asks_fo
         for deletion in [runs(), failed()] {
             let plan = plan_with(schedule, &found, &[], deletion.clone(), at("15T13:01"));
             assert!(plan.stop_deleting && plan.delete_backups_of.is_none(), "{found:?} {deletion:?}");
-            // The Job has its name after this cluster. It is not forgotten before the Job is gone.
+            // The Job is named after this cluster. It is not forgotten before the Job is gone.
             let schedule = with_status(schedule, plan.status);
             assert_eq!(remembered(&schedule), (Some("my-etcd"), Some(CLUSTER)), "{found:?} {deletion:?}");
             let plan = plan_with(&schedule, &found, &[], Deletion::NotBegun, at("15T13:01"));
@@ -156,7 +157,7 @@ fn a_cluster_that_went_between_edits_that_nobody_saw_keeps_its_backups() {
     let schedule = after_loss(&schedule, &ObservedCluster::Gone);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
     assert_eq!((plan.delete_backups_of, condition(&plan.status, "BackupsDeleted")), (None, None));
-    // Once it is known that it went while it was asked for, the schedule may be corrected.
+    // Once it is known that the cluster was deleted while this was desired, the schedule may be edited.
     let mut schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     edit(&mut schedule, |spec| spec.suspend = true);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T14:00"));
@@ -194,7 +195,7 @@ fn a_cluster_that_is_there_again_keeps_its_backups() {
     assert_eq!(plan.delete_backups_of, None);
     assert_eq!(condition(&plan.status, "BackupsDeleted"), None);
     assert_eq!(condition(&plan.status, "Ready"), Some(("True", "Scheduled")));
-    // If it goes again, the time begins anew.
+    // If it is deleted again, the time starts again.
     let schedule = with_status(&schedule, plan.status);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T15:00"));
     assert_eq!(plan.delete_backups_of, None);

@@ -1,4 +1,4 @@
-//! What schedules mean, with time zones and with clocks that are changed.
+//! What schedules mean, with time zones and clock changes.
 
 use std::iter::successors;
 
@@ -14,7 +14,7 @@ fn cron(schedule: &str, zone: &str) -> Cron {
     parse(schedule, zone).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The next times, as the clocks of the zone show them, with their distance from UTC.
+/// The next times, as the clocks of the zone show them, with their offset from UTC.
 fn next_times(schedule: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
     let cron = cron(schedule, zone);
     let times = successors(cron.next_after(time(after)), |last| cron.next_after(*last));
@@ -37,7 +37,7 @@ fn fields_mean_what_they_mean_in_cron() {
         ("0 3 * * 4/2", ["11-19 03:00", "11-21 03:00", "11-26 03:00"]),
         ("0 0 31 * ?", ["12-31 00:00", "01-31 00:00", "03-31 00:00"]),
         ("0 0 29 Feb *", ["02-29 00:00", "02-29 00:00", "02-29 00:00"]),
-        // If days of both kinds are chosen, either will do.
+        // If days of both kinds are restricted, either matches.
         ("0 0 20 * 2", ["11-17 00:00", "11-20 00:00", "11-24 00:00"]),
         ("@hourly", ["11-16 11:00", "11-16 12:00", "11-16 13:00"]),
         ("@daily", ["11-17 00:00", "11-18 00:00", "11-19 00:00"]),
@@ -85,10 +85,10 @@ fn what_is_wrong_is_said_in_a_sentence() {
 fn a_time_that_the_clock_leaves_out_is_moved_by_as_much_as_the_clock_is() {
     let spring = |schedule| next_times(schedule, "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
     assert_eq!(spring("30 2 * * *"), ["03-29 03:30+02:00", "03-30 02:30+02:00"]);
-    // Two that fall together are one.
+    // Two that coincide are one.
     assert_eq!(spring("30 2,3 * * *"), ["03-29 03:30+02:00", "03-30 02:30+02:00"]);
     assert_eq!(next_times("0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z", 1), ["09-06 01:00-03:00"]);
-    // Samoa left out a whole day.
+    // Samoa skipped a whole day.
     let samoa = next_times("0 3 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z", 3);
     assert_eq!(samoa, ["12-29 03:00-10:00", "12-31 03:00+14:00", "01-01 03:00+14:00"]);
     let left_out_day = next_times("0 3 30 12 *", "Pacific/Apia", "2011-12-30T10:30:00Z", 1);
@@ -142,7 +142,8 @@ fn the_last_time_is_found_however_long_ago_it_was() {
     assert_eq!(last("0 0 29 2 *", "2103-01-01T00:00:00Z").as_deref(), Some("2096-02-29T00:00:00Z"));
 }
 
-/// The minutes of five days that a schedule is for, found without any of what is tested: by asking the clock each minute.
+/// The minutes of five days that match a schedule, found independently of the code under test: by checking the clock
+/// each minute.
 fn times_by_the_clock(minutes: &[i8], hours: Option<&[i8]>, zone: &TimeZone, from: Timestamp) -> Vec<Timestamp> {
     let all: Vec<Timestamp> = (0..5 * 24 * 60).map(|minute| from + SignedDuration::from_mins(minute)).collect();
     let offset = |time: Timestamp| zone.to_offset(time);

@@ -1,4 +1,4 @@
-//! Which time is due, and when to look again.
+//! Which time is due, and when to reconcile again.
 
 use etcd_operator_api::{ConcurrencyPolicy, EtcdBackupSchedule};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::support::{at, backup, condition, ended, looked_at, minutes, nightly, plan_at, time, with_status};
 use crate::schedule::plan::Begin;
 
-/// A schedule that was created at this time and has been looked at.
+/// A schedule that was created at this time and has been reconciled.
 fn nightly_since(day_and_time: &str) -> EtcdBackupSchedule {
     let mut schedule = nightly();
     schedule.metadata.creation_timestamp = Some(Time(at(day_and_time)));
@@ -78,7 +78,7 @@ fn a_change_takes_effect_at_once_and_makes_up_for_nothing_before_it() {
     assert_eq!(plan_at(&schedule, &[], at("17T08:59")).begin, None);
     assert_eq!(plan_at(&schedule, &[], at("17T09:00")).begin, Some(begin("17T09:00", 1)));
 
-    // Another time zone is another schedule, and other changes are none.
+    // Another time zone is another schedule; other changes are not.
     let mut moved = schedule.clone();
     moved.spec.time_zone = "Asia/Tokyo".to_owned();
     assert_eq!(plan_at(&moved, &[], at("17T09:00")).begin, None);

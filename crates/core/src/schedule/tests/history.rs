@@ -1,4 +1,4 @@
-//! What backups come to once they have ended, and which EtcdBackup objects go.
+//! How the results of backups are counted, and which EtcdBackup objects are deleted.
 
 use etcd_operator_api::EtcdBackup;
 use serde_json::{Value, json};
@@ -103,10 +103,10 @@ fn the_oldest_objects_go_and_never_one_that_runs_or_is_not_counted() {
         numbers.map(|run| run.number).collect::<Vec<_>>()
     };
     assert_eq!(gone(&taken), [1, 2, 3, 5]);
-    // An early one that still runs holds up the counting of those after it.
+    // An early one that still runs holds up the counting of later ones.
     taken[4].end = None;
     assert_eq!(gone(&taken), [1]);
-    // One that is being deleted needs no further deleting, and is none of those that are kept.
+    // One that is being deleted is not deleted again, and does not count as kept.
     taken[4] = ended(night(12), 2, true);
     taken[2].deleting = true;
     assert_eq!(gone(&taken), [2, 3, 5]);

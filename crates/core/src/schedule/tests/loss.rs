@@ -1,6 +1,6 @@
-//! A schedule whose backups go with its cluster, while users delete the cluster, restore it under its name and change their
-//! minds, and the operator is away or crashes between two steps. Backups are deleted only if that was asked for when the cluster
-//! went, and never while a cluster of its name lives or is to be restored.
+//! A schedule whose backups are deleted with its cluster, while users delete the cluster, restore it under its name and
+//! change their minds, and the operator is down or crashes between two steps. Backups are deleted only if that was
+//! desired when the cluster was deleted, and never while a cluster of its name exists or is to be restored.
 
 use etcd_operator_api::EtcdBackupSchedule;
 use jiff::{SignedDuration, Timestamp};
@@ -15,12 +15,12 @@ enum Event {
     DeleteCluster,
     CreateCluster,
     BeginRestore,
-    /// The restore makes a cluster, or fails and is taken away.
+    /// The restore creates a cluster, or fails and is deleted.
     EndRestore(bool),
     /// The pod of the deletion does its work.
     Delete,
     Pass(i64),
-    /// The operator looks, and ends after so many steps.
+    /// The operator reconciles, and stops after so many steps.
     Observed(usize),
 }
 
@@ -38,17 +38,18 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..60)
 }
 
-/// Everything there is, and what really happened.
+/// The whole state, and what actually happened.
 struct World {
     now: Timestamp,
     schedule: EtcdBackupSchedule,
-    /// The number of the cluster that lives.
+    /// The number of the current cluster.
     cluster: Option<usize>,
     clusters: usize,
     restores: bool,
     /// The cluster whose backups a Job deletes or has deleted, and whether it has.
     job: Option<(String, bool)>,
-    /// The last cluster that the operator has seen and written down, and whether its backups were to go with it when it went.
+    /// The last cluster that the operator has observed and recorded, and whether its backups were to be deleted with it
+    /// when it was deleted.
     seen: Option<usize>,
     was_asked_for: bool,
 }
@@ -79,7 +80,7 @@ impl World {
             None if self.restores => ObservedCluster::ToBeRestored,
             None => ObservedCluster::Gone,
         };
-        // The Job is found by the name of the cluster that is remembered.
+        // The Job is found by the name of the recorded cluster.
         let deletion = match self.job.as_ref().filter(|(of, _)| Some(of) == self.remembered().as_ref()) {
             None => Deletion::NotBegun,
             Some((_, false)) => Deletion::Runs { trouble: None },
@@ -88,7 +89,8 @@ impl World {
         plan(&Observed { schedule: &self.schedule, taken: &[], cluster, deletion, now: self.now })
     }
 
-    /// The same steps in the same order as the operator, each of which may be its last. A new status leads to another look.
+    /// The same steps in the same order as the operator, which may stop after each. A new status triggers another
+    /// reconcile.
     fn observed(&mut self, mut steps: usize) {
         for _ in 0..5 {
             let planned = self.plan();

@@ -1,5 +1,5 @@
-//! What must be true of schedules, a file for each decision. `support` builds them; `story` and `loss` let time pass in
-//! a small world, with an operator that crashes.
+//! Tests of schedules, one file for each decision. `support` builds them; `story` and `loss` let time pass in a small
+//! world, with an operator that crashes.
 
 mod cluster;
 mod cron;

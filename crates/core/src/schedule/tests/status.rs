@@ -1,4 +1,4 @@
-//! What is said about a schedule.
+//! What is reported about a schedule.
 
 use super::support::{at, backup, condition, ended, looked_at, nightly, plan_at, time, with_status};
 use crate::schedule::scheduled_backup::ScheduledBackup;
@@ -54,7 +54,7 @@ fn a_schedule_is_overdue_when_two_times_have_come_to_nothing() {
     assert!(is_overdue(nightly, None, &one_failed, "2026-11-15T03:00:00Z"));
     assert!(!is_overdue(nightly, Some(3600), &one_failed, "2026-11-15T03:59:59Z"), "it may begin later");
     assert!(is_overdue(nightly, Some(3600), &one_failed, "2026-11-15T04:00:00Z"));
-    // The second may still succeed while it runs, but not for ever.
+    // The second may still succeed while it runs, but not forever.
     let second_runs = [good.clone(), failed(14, 2), backup(at("15T03:00"), 3)];
     assert!(!is_overdue(nightly, None, &second_runs, "2026-11-15T03:59:59Z"));
     assert!(is_overdue(nightly, None, &second_runs, "2026-11-15T04:00:00Z"));

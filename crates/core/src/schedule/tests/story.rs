@@ -1,5 +1,5 @@
-//! Weeks in the life of a schedule: an operator that is down for a while or crashes between two steps, users who change their
-//! minds, and backups that take their time and fail. Whatever happens, no time is backed up twice and none is forgotten.
+//! Weeks of a schedule: an operator that is down for a while or crashes between two steps, users who change their
+//! minds, and backups that take long and fail. Whatever happens, no time is backed up twice and none is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::schedule::cron::{Cron, parse};
 use crate::schedule::plan::{Begin, Deletion, Observed, ObservedCluster, Plan, plan};
 use crate::schedule::scheduled_backup::{End, Run, ScheduledBackup};
 
-/// Schedules that users switch between, in stories of two kinds.
+/// Schedules that users switch between, in runs of two kinds.
 const SPARSE: [(&str, &str); 4] =
     [("0 3 * * *", "UTC"), ("30 2 * * *", "Europe/Berlin"), ("0 */6 * * 1-5", "America/Havana"), ("@hourly", "UTC")];
 const DENSE: [(&str, &str); 3] = [("* * * * *", "UTC"), ("*/5 * * * *", "Europe/Berlin"), ("7-59/13 * * * *", "UTC")];
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// Time passes, and the operator looks when it said it would.
+    /// Time passes, and the operator reconciles when it planned to.
     Pass(SignedDuration),
     /// The operator is down.
     Absence(SignedDuration),
-    /// The operator ends after so many of the steps that it takes the next time it has anything to do, and comes back.
+    /// The operator stops after so many of the steps that it takes the next time it has anything to do, and restarts.
     Crash(usize, SignedDuration),
     Change(usize),
     Suspend,
@@ -45,7 +45,8 @@ struct Story {
 
 fn stories() -> impl Strategy<Value = Story> {
     any::<bool>().prop_flat_map(|dense| {
-        // Times between looks, and how long backups take: from seconds to several times what lies between two of them.
+        // Times between reconciles, and how long backups take: from seconds to several times the interval of the
+        // schedule.
         let longest: i64 = if dense { 40 * 60 } else { 3 * 86_400 };
         let length = || (1..longest).prop_map(SignedDuration::from_secs);
         let event = prop_oneof![
@@ -75,21 +76,21 @@ fn stories() -> impl Strategy<Value = Story> {
     })
 }
 
-/// Everything there is, and what really happened.
+/// The whole state, and what actually happened.
 struct World {
     now: Timestamp,
     schedule: EtcdBackupSchedule,
     backups: BTreeMap<String, ScheduledBackup>,
-    /// When the backups that run will end, and how.
+    /// When the running backups will end, and how.
     to_end: BTreeMap<String, End>,
     ends: Vec<(SignedDuration, bool)>,
     made: Vec<Begin>,
-    /// How backups ended that were not stopped, by number.
+    /// The results of backups that were not stopped, by number.
     outcomes: BTreeMap<i64, End>,
-    /// Since when what is in force now has been.
+    /// Since when the current schedule has been in effect.
     in_force_since: Timestamp,
     in_force: Option<String>,
-    /// The steps that are left until the operator crashes.
+    /// The steps left until the operator crashes.
     steps_left: Option<usize>,
     next_look: Option<Timestamp>,
 }
@@ -99,7 +100,7 @@ struct Crashed;
 impl World {
     fn new(story: &Story) -> Self {
         let mut schedule = nightly();
-        // A week before clocks are put back in Europe, and two before they are in America.
+        // A week before clocks are set back in Europe, and two before they are in America.
         let now = time("2026-10-18T12:00:00Z");
         schedule.metadata.creation_timestamp = Some(Time(now));
         schedule.spec.concurrency_policy = story.policy;
@@ -148,7 +149,7 @@ impl World {
         })
     }
 
-    /// Before each thing that the operator does it may turn out that it did the last one before.
+    /// Before each step the operator may crash.
     fn step(&mut self) -> Result<(), Crashed> {
         match &mut self.steps_left {
             Some(0) => Err(Crashed),
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// What the operator does each time it looks: the same steps in the same order, each of which may be its last.
+    /// What the operator does in each reconcile: the same steps in the same order, each of which may be its last.
     fn observed(&mut self) -> Result<(), Crashed> {
         for _ in 0..20 {
             let planned = self.plan();
@@ -187,14 +188,14 @@ impl World {
                 self.check_that_nothing_is_forgotten();
                 return Ok(());
             }
-            // A new status leads to another look.
+            // A new status triggers another reconcile.
             self.step()?;
             self.write_status(planned.status);
         }
         panic!("it never comes to rest: {:?}", self.plan());
     }
 
-    /// A change counts from when it is written down that it was seen; before the first time, from the creation.
+    /// A change counts from when its observation is recorded; before the first time, from the creation.
     fn write_status(&mut self, status: EtcdBackupScheduleStatus) {
         let in_force = Some(self.written_form()).filter(|_| !self.schedule.spec.suspend);
         let is_first = self.schedule.status.is_none() && in_force.is_some();
@@ -218,7 +219,8 @@ impl World {
         if self.schedule.spec.concurrency_policy != ConcurrencyPolicy::Allow {
             assert_eq!(self.to_end.len(), 0, "{begin:?} was begun while another one ran");
         }
-        // The API server refuses a second one of the same name; that it is one of the same time must not even be tried.
+        // The API server rejects a second one of the same name; creating one for the same time must not even be
+        // attempted.
         assert!(self.made.iter().all(|it| it.at != begin.at), "{begin:?} was begun before");
         assert_eq!(
             begin.number,
@@ -233,11 +235,13 @@ impl World {
         self.made.push(begin.clone());
     }
 
-    /// The latest time was backed up, or there is a good reason why not. It holds for each look, so for all times.
+    /// The latest time was backed up, or there is a good reason why not. This holds at each reconcile, so for all
+    /// times.
     fn check_that_nothing_is_forgotten(&self) {
         let latest = self.cron().last_until(self.now).filter(|latest| *latest > self.in_force_since);
         let Some(latest) = latest.filter(|_| self.in_force.is_some()) else { return };
-        // One for a later time makes up for it: what was in force before, and never written down, may have begun that.
+        // One for a later time makes up for it: a schedule that was in effect before, and never recorded, may have
+        // started that.
         let made = self.made.iter().any(|it| it.at >= latest);
         let late = self.now.duration_since(latest).as_secs();
         let too_late = self.schedule.spec.starting_deadline_seconds.is_some_and(|deadline| late > deadline);
@@ -245,7 +249,7 @@ impl World {
         assert!(made || too_late || waits, "{latest} is forgotten at {}", self.now);
     }
 
-    /// Lets time pass until something happens: a backup ends, or the operator wants to look.
+    /// Lets time pass until something happens: a backup ends, or the operator wants to reconcile.
     fn pass(&mut self, until: Timestamp, is_up: bool) -> Result<(), Crashed> {
         loop {
             let observed = self.next_look.filter(|_| is_up).map(|observed| observed.max(self.now));
@@ -265,7 +269,7 @@ impl World {
                 self.outcomes.extend(taken.run.map(|run| run.number).zip(end));
             }
             if is_up {
-                // While the operator is up, it is there at each time of the schedule.
+                // While the operator is up, it reconciles at each time of the schedule.
                 let slept_through = self.cron().next_after(before.0).filter(|time| *time < next);
                 let asleep =
                     slept_through.filter(|_| before.1 == Some(self.written_form()) && self.next_look.is_some());
@@ -293,7 +297,7 @@ impl World {
     }
 
     fn pass_until_crash(&mut self, until: Timestamp) {
-        // It is gone at once, and comes back after a while.
+        // It is down at once, and restarts after a while.
         if self.pass(until, true).is_err() {
             self.be_away(SignedDuration::from_secs(1));
         }
@@ -306,7 +310,7 @@ impl World {
         self.next_look = Some(self.now);
     }
 
-    /// In the end, when nothing runs any more, everything is counted.
+    /// At the end, when nothing runs any more, everything is counted.
     fn check_the_end(&mut self) {
         self.schedule.spec.suspend = true;
         let last = self.to_end.values().map(|end| end.at).max().unwrap_or(self.now);
@@ -328,7 +332,7 @@ impl World {
     }
 }
 
-/// Tells a story from its beginning to its end.
+/// Executes a story from start to end.
 fn tell(story: &Story) {
     let mut world = World::new(story);
     for event in &story.events {

@@ -42,7 +42,7 @@ pub fn nightly() -> EtcdBackupSchedule {
     schedule
 }
 
-/// The backup of a time. It runs.
+/// The backup of a time. It is running.
 pub fn backup(time: Timestamp, number: i64) -> ScheduledBackup {
     ScheduledBackup { name: name_of("nightly", time), run: Some(Run { at: time, number }), end: None, deleting: false }
 }
@@ -52,13 +52,13 @@ pub fn ended(time: Timestamp, number: i64, succeeded: bool) -> ScheduledBackup {
     ScheduledBackup { end: Some(End { at: time + minutes(5), succeeded }), ..backup(time, number) }
 }
 
-/// What is planned for a schedule whose cluster is there.
+/// The plan for a schedule whose cluster exists.
 pub fn plan_at(schedule: &EtcdBackupSchedule, taken: &[ScheduledBackup], now: Timestamp) -> Plan {
     let cluster = ObservedCluster::Present { uid: CLUSTER.to_owned() };
     plan(&Observed { schedule, taken, cluster, deletion: Deletion::NotBegun, now })
 }
 
-/// The same schedule after it was looked at.
+/// The same schedule after it was reconciled.
 pub fn looked_at(schedule: &EtcdBackupSchedule, taken: &[ScheduledBackup], now: Timestamp) -> EtcdBackupSchedule {
     with_status(schedule, plan_at(schedule, taken, now).status)
 }
@@ -67,7 +67,7 @@ pub fn with_status(schedule: &EtcdBackupSchedule, status: EtcdBackupScheduleStat
     EtcdBackupSchedule { status: Some(status), ..schedule.clone() }
 }
 
-/// What a condition says: its status and its reason.
+/// The status and the reason of a condition.
 pub fn condition<'a>(status: &'a EtcdBackupScheduleStatus, type_: &str) -> Option<(&'a str, &'a str)> {
     let found = status.conditions.iter().find(|it| it.type_ == type_);
     found.map(|it| (it.status.as_str(), it.reason.as_str()))
