@@ -1,4 +1,4 @@
-//! What the operator finds out about where it runs: the image it was started from, and the DNS domain around it.
+//! What the operator finds out about its environment: its own image, and the DNS domain of the cluster.
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Pod;
@@ -6,11 +6,11 @@ use kube::{Api, Client};
 
 use crate::leader;
 
-/// What the operator's own container is called in its Deployment. Others may have been put beside it.
+/// The name of the operator's own container in its Deployment. Others may have been injected beside it.
 const CONTAINER: &str = "etcd-operator";
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// The image for the init container of members: the one that was given, or that of the operator's own pod.
+/// The image for the init container of members: the configured one, or that of the operator's own pod.
 pub async fn agent_image(client: &Client, given: Option<String>) -> anyhow::Result<String> {
     if let Some(image) = given {
         return Ok(image);
@@ -27,7 +27,7 @@ pub async fn agent_image(client: &Client, given: Option<String>) -> anyhow::Resu
     image.with_context(|| format!("the operator's own pod {namespace}/{name} has no container {CONTAINER}"))
 }
 
-/// The DNS domain of the Kubernetes cluster: the one that was given, or the one in which a pod looks up services.
+/// The DNS domain of the Kubernetes cluster: the configured one, or the one in which a pod looks up services.
 pub fn cluster_domain(given: Option<String>) -> String {
     let resolver = || std::fs::read_to_string("/etc/resolv.conf").ok().as_deref().and_then(domain_in);
     given.or_else(resolver).unwrap_or_else(|| DEFAULT_DOMAIN.to_owned())

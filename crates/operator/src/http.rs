@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::readiness::Readiness;
 use crate::shutdown::Shutdown;
 
-/// What the answers are made from.
+/// What the responses are built from.
 #[derive(Clone)]
 pub struct Sources {
     pub metrics: Arc<Metrics>,

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::LogFormat;
 
-/// Starts logging to the standard output. What is logged follows RUST_LOG, and is `info` without it.
+/// Starts logging to the standard output. RUST_LOG sets the level, which is `info` without it.
 pub fn start(format: LogFormat) -> anyhow::Result<()> {
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = if wanted.is_empty() { "info" } else { &wanted };

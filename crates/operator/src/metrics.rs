@@ -1,4 +1,4 @@
-//! The metrics that the operator offers to Prometheus.
+//! The metrics that the operator exposes to Prometheus.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use prometheus_client::registry::Registry;
 
 pub struct Metrics {
     registry: Registry,
-    /// 1 while this process leads, else 0.
+    /// 1 while this process is the leader, else 0.
     pub leader: Gauge,
     /// How many EtcdClusters are in the cache.
     pub clusters: Gauge,
     /// How many members each cluster has, by state.
     members: Family<MemberLabels, Gauge>,
-    /// How many reconciles are under way, and how many wait for their turn.
+    /// How many reconciles are in progress, and how many are queued.
     pub active: Gauge,
     pub queued: Gauge,
     reconciles: Family<ReconcileLabels, Counter>,
@@ -65,7 +65,7 @@ impl Metrics {
         metrics.registered()
     }
 
-    // The names lack the endings `_info` and `_total`, which the registry adds.
+    // Without the suffixes `_info` and `_total`, which the registry adds.
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
         registry.register(
@@ -91,7 +91,7 @@ impl Metrics {
         self
     }
 
-    /// Counts the members of a cluster as etcd lists them. If it can't be asked, none of them is healthy.
+    /// Counts the members of a cluster as etcd lists them. If it can't be queried, none of them is healthy.
     pub fn record_members(&self, observed: &Observed) {
         let names = &observed.names;
         let set = |state, count: usize| {
@@ -126,7 +126,7 @@ impl Metrics {
         self.reconcile_durations.get_or_create(&ControllerLabels { controller }).observe(took.as_secs_f64());
     }
 
-    /// Every metric in the same format, with a sample: those with labels are not shown before they are counted.
+    /// Every metric in the same format, with a sample: those with labels are not exposed before they are counted.
     pub fn one_of_each() -> anyhow::Result<String> {
         let metrics = Self::new();
         metrics.members.get_or_create(&labels_of("", "", MEMBER_STATES[0])).set(0);

@@ -17,7 +17,7 @@ impl Readiness {
         self.0.send_replace(None);
     }
 
-    /// What is waited for; nothing if ready.
+    /// What the process waits for; `None` if ready.
     pub fn missing(&self) -> Option<&'static str> {
         *self.0.borrow()
     }

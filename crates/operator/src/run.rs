@@ -1,4 +1,4 @@
-//! The command `run`: from the start of the process to its orderly end.
+//! The command `run`: from the start of the process to its graceful shutdown.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ async fn work_on_everything(work: &controller::Work) {
     tokio::join!(controller::run(work), backups::run(work));
 }
 
-/// Works from the moment this process leads until it is told to stop, then lets another process lead.
+/// Runs the controllers from when this process becomes the leader until it should stop, then releases the leadership.
 async fn work_while_leading(candidate: Candidate, work: &controller::Work) {
     let elected = tokio::select! {
         leadership = candidate.win(|| work.readiness.set_ready()) => Some(leadership),

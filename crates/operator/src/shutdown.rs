@@ -1,11 +1,11 @@
-//! Noticing that the process should stop.
+//! Detects that the process should stop.
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
-/// Tells, to everyone who holds a clone, whether the process should stop.
+/// Informs every holder of a clone whether the process should stop.
 #[derive(Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 

@@ -1,4 +1,4 @@
-//! A process that wants to lead.
+//! A process that is a candidate for the leadership.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
@@ -25,7 +25,7 @@ impl Candidate {
         Self { leases: Leases::new(client, &namespace), identity: identity() }
     }
 
-    /// Waits until this process leads. Calls `on_contact` whenever the API server has answered.
+    /// Waits until this process is the leader. Calls `on_contact` whenever the API server has answered.
     pub async fn win(self, on_contact: impl Fn()) -> Leadership {
         info!(identity = self.identity, "waiting to become the leader");
         let mut seen = None;
@@ -64,7 +64,7 @@ impl Candidate {
     }
 }
 
-/// The pod's name, and a random part so that no two processes are taken for one, not even in the same pod.
+/// The pod's name, and a random part so that no two processes have the same identity, not even in the same pod.
 fn identity() -> String {
     let name =
         std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "etcd-operator".into());

@@ -1,4 +1,4 @@
-//! Decides what a process may do about the lease it has seen.
+//! Decides what a process may do, given the lease that it observed.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use k8s_openapi::api::coordination::v1::LeaseSpec;
 
 use super::LEASE_DURATION;
 
-/// What the lease said, and since when this process has seen it say so.
+/// The content of the lease, and since when this process has observed it unchanged.
 ///
-/// The times that are written in the lease come from another machine's clock, which may be wrong, so they only serve
-/// to notice that the lease has changed.
+/// The times in the lease come from another machine's clock, which may be wrong, so they only serve to detect that the
+/// lease has changed.
 #[derive(Clone, Debug)]
 pub struct Sighting {
     pub record: LeaseSpec,
@@ -17,7 +17,7 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// The sighting after the lease was read at `now`: a new one, unless the lease still says the same.
+    /// The sighting after the lease was read at `now`: a new one, unless the lease is unchanged.
     pub fn after(previous: Option<Sighting>, record: LeaseSpec, now: Instant) -> Sighting {
         previous.filter(|previous| previous.record == record).unwrap_or(Sighting { record, since: now })
     }
@@ -29,11 +29,11 @@ impl Sighting {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nobody leads: try to become the leader.
+    /// There is no leader: try to acquire the lease.
     Acquire,
-    /// This process leads: renew.
+    /// This process is the leader: renew the lease.
     Renew,
-    /// Another process leads: look again later.
+    /// Another process is the leader: check again later.
     Wait,
 }
 
@@ -46,7 +46,8 @@ pub fn what_to_do(seen: &Sighting, me: &str, now: Instant) -> Decision {
     }
 }
 
-/// For how long the holder may be silent. The holder knows best: it may be of a version that has another duration.
+/// How long the holder may go without a renewal. The lease specifies it: the holder may be of a version with another
+/// duration.
 fn duration_of(record: &LeaseSpec) -> Duration {
     let stated = record.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     stated.filter(|seconds| *seconds > 0).map_or(LEASE_DURATION, Duration::from_secs)

@@ -1,4 +1,4 @@
-//! A process that leads.
+//! A process that is the leader.
 
 use std::convert::Infallible;
 use std::time::Instant;
@@ -21,12 +21,12 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// `sent` is when the request that won the lease was sent: the lease may have begun to run at that moment.
+    /// `sent` is when the request that acquired the lease was sent: the lease may have started at that moment.
     pub(super) fn new(leases: Leases, identity: String, lease: Lease, sent: Instant) -> Self {
         Self { leases, identity, lease, watchdog: Watchdog::start(sent + GIVE_UP_AFTER) }
     }
 
-    /// Renews the lease for as long as it is polled. If the leadership is lost, the process ends.
+    /// Renews the lease for as long as it is polled. If the leadership is lost, the process exits.
     pub async fn keep(&mut self) -> Infallible {
         let mut ticks = interval(RENEW_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,7 +40,7 @@ impl Leadership {
         }
     }
 
-    /// Lets another process lead at once.
+    /// Releases the leadership, so that another process can acquire it at once.
     pub async fn release(mut self) {
         match self.write(record::released).await {
             Ok(()) => info!(identity = self.identity, "not leading any more"),
@@ -54,8 +54,8 @@ impl Leadership {
         self.write(|previous| record::held(previous, &me, wall_clock())).await
     }
 
-    /// Writes the lease. If it has changed since we know it, looks whether it is still ours and tries once more: it
-    /// may have been our own write, whose answer did not arrive.
+    /// Writes the lease. If it has changed since it was last read, checks whether this process still holds it and
+    /// retries once: the change may have been our own write, whose response was lost.
     async fn write(&mut self, new: impl Fn(&LeaseSpec) -> LeaseSpec) -> Result<(), Error> {
         match self.leases.write(&self.lease, new(&self.record())).await {
             Err(Error::WrittenByAnother) => {

@@ -1,4 +1,4 @@
-//! Reading and writing the lease.
+//! Reads and writes the lease.
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -27,13 +27,13 @@ impl Leases {
         Self(Api::namespaced(client, namespace))
     }
 
-    /// The lease as it is now, or an empty one that nobody holds if there is none yet.
+    /// The current lease, or an empty one without a holder if there is none yet.
     pub async fn read(&self) -> Result<Lease, Error> {
         let lease = in_time("reading", self.0.get_opt(LEASE_NAME)).await?;
         Ok(lease.unwrap_or_default())
     }
 
-    /// Writes `record` into the lease, only if nobody has written it since `lease` was read.
+    /// Writes `record` into the lease, only if no other process has written it since `lease` was read.
     pub async fn write(&self, lease: &Lease, record: LeaseSpec) -> Result<Lease, Error> {
         let exists = lease.metadata.resource_version.is_some();
         let mut metadata = lease.metadata.clone();
@@ -44,7 +44,7 @@ impl Leases {
         };
         let params = PostParams::default();
         if exists {
-            // The API server refuses a replacement whose resourceVersion is not the current one.
+            // The API server rejects a replacement whose resourceVersion is not the current one.
             in_time("writing", self.0.replace(LEASE_NAME, &params, &new)).await
         } else {
             in_time("creating", self.0.create(&params, &new)).await

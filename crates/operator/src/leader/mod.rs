@@ -1,9 +1,9 @@
-//! Leader election: of several operators that run side by side, at most one works.
+//! Leader election: of several operators that run concurrently, at most one is active.
 //!
-//! The leader holds the Lease `etcd-operator`. It renews the lease every [`RENEW_EVERY`]; if for [`GIVE_UP_AFTER`] it
-//! cannot, the process ends. Another process may take over once it has seen no renewal for [`LEASE_DURATION`]. Since
-//! the first time is shorter than the second, both measured by clocks that only run forward, the old leader is gone
-//! before the new one begins.
+//! The leader holds the Lease `etcd-operator`. It renews the lease every [`RENEW_EVERY`]; if it can't for
+//! [`GIVE_UP_AFTER`], the process exits. Another process may take over once it has observed no renewal for
+//! [`LEASE_DURATION`]. Since the first time is shorter than the second, both measured by monotonic clocks, the old
+//! leader is gone before the new one starts.
 
 mod candidate;
 mod decide;
@@ -22,13 +22,13 @@ const LEASE_NAME: &str = "etcd-operator";
 const LEASE_DURATION: Duration = Duration::from_secs(12);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(8);
 const RENEW_EVERY: Duration = Duration::from_secs(2);
-/// How often a process that does not lead looks at the lease.
+/// How often a process that is not the leader reads the lease.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// The namespace in which the operator itself runs and keeps its lease.
+/// The namespace in which the operator itself runs and has its lease.
 pub fn own_namespace() -> anyhow::Result<String> {
     let from_env = std::env::var("POD_NAMESPACE").unwrap_or_default();
     let from_file = || std::fs::read_to_string(NAMESPACE_FILE).unwrap_or_default();

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::LEASE_DURATION;
 
-/// The lease after `me` acquired or renewed it. `now` is for people who read it.
+/// The lease after `me` acquired or renewed it. `now` is for human readers.
 pub fn held(previous: &LeaseSpec, me: &str, now: MicroTime) -> LeaseSpec {
     let mine_already = previous.holder_identity.as_deref() == Some(me);
     let transitions = previous.lease_transitions.unwrap_or(0);
@@ -19,7 +19,7 @@ pub fn held(previous: &LeaseSpec, me: &str, now: MicroTime) -> LeaseSpec {
     }
 }
 
-/// The lease after its holder let it go.
+/// The lease after its holder released it.
 pub fn released(previous: &LeaseSpec) -> LeaseSpec {
     LeaseSpec { holder_identity: Some(String::new()), ..previous.clone() }
 }

@@ -1,6 +1,6 @@
-//! Ends the process when it may not lead any more.
+//! Ends the process when it may no longer be the leader.
 //!
-//! It runs in a thread of its own, so that nothing that hangs in the rest of the program can delay it.
+//! It runs in its own thread, so that nothing that hangs in the rest of the program can delay it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,8 +11,8 @@ use tracing::error;
 
 use super::GIVE_UP_AFTER;
 
-/// How long to wait for the last log lines: the log may be blocked, for example because nobody reads the standard output. Long
-/// enough for a machine that is very busy, and well within the time that is left until another process may lead.
+/// How long to wait for the last log lines: the log may be blocked, for example because the standard output is not
+/// read. Long enough for a very busy machine, and well within the time until another process may become the leader.
 const LAST_LOG_LINES: Duration = Duration::from_secs(1);
 const STOPPED: u64 = u64::MAX;
 

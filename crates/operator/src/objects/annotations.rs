@@ -1,4 +1,4 @@
-//! What the operator notes on pods and claims: who a member is, and what its data should be.
+//! The annotations of pods and claims: the identity of a member, and the data that it should have.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use etcd_operator_api::{format_id, parse_id};
 use etcd_operator_core::gate::{read_data_state, stored_data_state};
 use etcd_operator_core::observed::{Bootstrap, ExpectedData, Identity};
 
-/// On any object of a cluster: `true` stops everything that is done to the cluster.
+/// On any object of a cluster: `true` pauses the whole cluster.
 pub const PAUSED: &str = "etcd.improbable.io/paused";
 /// On pods and claims: the ID of the member whose data it is.
 pub const MEMBER_ID: &str = "etcd.improbable.io/member-id";
 /// On pods and claims: the ID of the etcd cluster.
 pub const CLUSTER_ID: &str = "etcd.improbable.io/cluster-id";
-/// On pods: whether data is to be found, `Fresh` or `Kept`. The gate reads it at every start of etcd.
+/// On pods: whether data must exist, `Fresh` or `Kept`. The gate reads it at every start of etcd.
 pub const DATA: &str = "etcd.improbable.io/data";
-/// On pods: since when clients are sent elsewhere, because the pod is going to be restarted.
+/// On pods: since when clients are drained, because the pod is about to be restarted.
 pub const LEAVING_SINCE: &str = "etcd.improbable.io/leaving-since";
-/// On pods: the image of etcd that was asked for. What runs may be another name of it.
+/// On pods: the desired image of etcd. The running container may report another name of it.
 pub const IMAGE: &str = "etcd.improbable.io/image";
-/// On pods: the resources that Kubernetes refused to give them while they run.
+/// On pods: the resources that Kubernetes refused to give them in place.
 pub const RESIZE_REFUSED: &str = "etcd.improbable.io/resize-refused";
-/// On claims: the version of etcd whose minor can read the data, and no earlier one; with the patch that wrote it.
+/// On claims: the version of etcd whose minor is the earliest that can read the data; with the patch that wrote it.
 pub const DATA_VERSION: &str = "etcd.improbable.io/data-version";
-/// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node goes.
+/// On pods, for the cluster autoscaler: the volumes that a pod may lose when its node is removed.
 pub const EVICTABLE_VOLUMES: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
-/// On claims: the token and the size of the bootstrap that the claim was made for. Claims outlive operators, so these names
-/// stay as they were first written.
+/// On claims: the token and the size of the bootstrap that the claim was created for. Claims outlive operators, so
+/// these names stay as they were first written.
 pub const BOOTSTRAP_TOKEN: &str = "etcd.improbable.io/birth-token";
 pub const BOOTSTRAP_SIZE: &str = "etcd.improbable.io/birth-size";
 /// A label on pods: `voter`, `learner`, or `leaving` before it is restarted. The client Service selects the voters.
@@ -34,7 +34,7 @@ pub const VOTER: &str = "voter";
 pub const LEARNER: &str = "learner";
 pub const LEAVING: &str = "leaving";
 
-/// The role of a member's pod. A voter that clients are not sent to is leaving, or has not arrived yet.
+/// The role of a member's pod. A voter that does not serve clients is being drained, or does not serve them yet.
 pub fn role(is_learner: bool, serves_clients: bool) -> &'static str {
     match (is_learner, serves_clients) {
         (_, true) => VOTER,

@@ -1,4 +1,4 @@
-//! The claim for a member's volume. Nobody owns it, so that it outlives the cluster, unless the user wants it gone.
+//! The claim for a member's volume. It has no owner, so that it outlives the cluster, unless the user wants it deleted.
 
 use etcd_operator_api::{DeletionPolicy, EtcdCluster};
 use etcd_operator_core::observed::{Bootstrap, Identity};
@@ -25,7 +25,7 @@ pub fn claim(
     json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
 }
 
-/// The part of a claim that follows the EtcdCluster for as long as it lives.
+/// The part of a claim that is kept in sync with the EtcdCluster for as long as that exists.
 pub fn claim_metadata(cluster: &EtcdCluster, name: &str) -> Value {
     let owners = match cluster.spec.deletion_policy {
         DeletionPolicy::KeepVolumes => json!([]),

@@ -1,4 +1,4 @@
-//! The Kubernetes objects of a cluster, as they should be. Each function builds one; none of them talks to anybody.
+//! The desired Kubernetes objects of a cluster. Each function builds one; none of them talks to the API server.
 //!
 //! `peer`, `pod` and `claim` build those of a member, `restore_containers` what the first pod of a restored cluster has
 //! in addition; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
@@ -40,7 +40,7 @@ pub fn is_pod_of(pod: &Pod, peer: &EtcdPeer) -> bool {
     pod.owner_references().iter().any(|owner| Some(&owner.uid) == peer.metadata.uid.as_ref())
 }
 
-/// With this something is deleted when its owner is.
+/// An object with this is deleted when its owner is.
 pub fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
     OwnerReference {
         api_version: K::api_version(&()).into_owned(),
@@ -52,7 +52,7 @@ pub fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReferen
     }
 }
 
-/// The merge patch that makes one thing another: what is not there any more is taken away.
+/// The merge patch from one value to another: what does not exist any more is removed.
 pub fn merge_patch(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
     let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));

@@ -1,4 +1,4 @@
-//! The EtcdPeer of a member: what the member is made from.
+//! The EtcdPeer of a member: what the member is created from.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use super::{member_labels, owner_reference};
 
-/// What a member is made from, apart from how it is bootstrapped.
+/// What a member is created from, apart from how it is bootstrapped.
 pub struct Recipe {
     pub spec: EtcdPeerSpec,
-    /// What the annotation that asks for a restart said at that time.
+    /// The value of the annotation that requests a restart at that time.
     pub restart: Option<String>,
 }
 
 impl Recipe {
-    /// As the spec of the cluster asks for.
+    /// From the spec of the cluster.
     pub fn of_cluster(cluster: &EtcdCluster) -> Self {
         let spec = &cluster.spec;
-        // Whether members may be replaced for their volumes is not for them to know.
+        // Whether members may be replaced for their volumes does not concern the members themselves.
         let storage = Storage { migrate: false, ..spec.storage.clone() };
         let spec = EtcdPeerSpec {
             cluster_name: cluster.name_any(),
@@ -37,7 +37,7 @@ impl Recipe {
         Recipe { spec, restart: cluster.annotations().get(RESTART).cloned() }
     }
 
-    /// As another member was made.
+    /// Like another member.
     pub fn of_peer(peer: &EtcdPeer) -> Self {
         Recipe { spec: peer.spec.clone(), restart: peer.annotations().get(RESTART).cloned() }
     }

@@ -1,4 +1,4 @@
-//! The pod of a member: the gate, which looks at the data first, and etcd, which is started through the gate too.
+//! The pod of a member: the gate, which checks the data first, and etcd, which is started through the gate too.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::annotations::{self, ROLE};
 use super::{cluster_labels, member_labels, owner_reference, restore_containers};
 
-/// What the operator was told about the pods of all clusters.
+/// The operator's settings for the pods of all clusters.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The image that holds the gate: the operator's own.
+    /// The image that contains the gate: the operator's own.
     pub agent_image: String,
-    /// Where etcd's images come from, unless the cluster says otherwise.
+    /// The repository of etcd's images, unless the cluster's spec has one.
     pub etcd_repository: String,
-    /// When images are pulled, unless the cluster says otherwise.
+    /// The pull policy of images, unless the cluster's spec has one.
     pub pull_policy: Option<PullPolicy>,
 }
 
@@ -27,9 +27,9 @@ pub struct Settings {
 pub const USER: i64 = 65532;
 pub(super) const VOLUME: &str = "etcd-data";
 pub(super) const MOUNT: &str = "/var/lib/etcd";
-/// A folder on the volume rather than the volume itself: on a disk of its own that has a lost+found.
+/// A folder on the volume rather than the volume itself: the root of a disk has a lost+found.
 pub const DATA_DIR: &str = "/var/lib/etcd/data";
-/// Where the gate puts a copy of itself for the etcd container, whose image has none.
+/// Where the gate copies itself to for the etcd container, whose image does not contain it.
 pub(super) const GATE_VOLUME: &str = "gate";
 pub(super) const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
@@ -50,7 +50,7 @@ pub fn pod(
     labels.extend(member_labels(&names.cluster, &name));
     labels.insert(ROLE.to_owned(), role.to_owned());
     let mut notes: BTreeMap<String, String> = template.annotations();
-    // The copy of the gate is no data: it must not keep a node from being taken away.
+    // The copy of the gate is not data: it must not keep a node from being scaled down.
     notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
     notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
     notes.extend(
@@ -65,7 +65,7 @@ pub fn pod(
             restore_containers::RestoreContainers { spec, template: &template, names, ordinal, start, settings };
         init_containers.extend([restore_containers.fetch(from), restore_containers.restore()]);
         volumes.extend(restore_containers::source_volume(from));
-        // Without the backup, etcd would found a cluster without any data.
+        // Without the backup, etcd would bootstrap a cluster without any data.
         restore_containers::say_that_it_restores(&mut etcd);
     }
     json!({
@@ -107,13 +107,13 @@ pub fn pod(
     })
 }
 
-/// What a member begins with, if it is the first of a cluster that begins with a backup.
+/// The backup that a member restores, if it is the first of a cluster that is bootstrapped from one.
 fn to_restore<'a>(spec: &'a EtcdPeerSpec, start: &Start) -> Option<&'a RestoreFrom> {
     start.bootstrap_token.as_ref()?;
     spec.bootstrap.as_ref()?.restore.as_ref()
 }
 
-/// Looks at the data when the pod starts, so that a pod that may not start never gets as far as etcd, and copies itself.
+/// Checks the data when the pod starts, so that etcd is never started if it may not, and copies itself.
 fn gate(template: &PodTemplate, settings: &Settings) -> Value {
     json!({
         "name": "gate",
@@ -124,12 +124,13 @@ fn gate(template: &PodTemplate, settings: &Settings) -> Value {
         "resources": template.resources,
         "securityContext": locked_down(),
         "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT}, {"name": GATE_VOLUME, "mountPath": GATE_MOUNT}],
-        // The message tells why a member may not start; the last lines of the log would do if it were lost.
+        // The message says why a member may not start; the last lines of the log are a fallback.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })
 }
 
-/// What the gate is told, in either container. The kubelet reads the annotations anew whenever it starts a container.
+/// The environment of the gate, in either container. The kubelet reads the annotations again whenever it starts a
+/// container.
 pub(super) fn gate_environment() -> Vec<Value> {
     let note = |variable: &str, annotation: &str| {
         json!({
@@ -157,7 +158,7 @@ fn etcd(
         "name": "etcd",
         "image": spec.image(&settings.etcd_repository),
         "imagePullPolicy": spec.pull_policy().or(settings.pull_policy),
-        // Init containers don't run again when this one is restarted, so the gate looks at the data here as well.
+        // Init containers don't run again when this one is restarted, so the gate checks the data here as well.
         "command": [format!("{GATE_MOUNT}/gate"), "run", "--", "/usr/local/bin/etcd"],
         "args": arguments(spec, names, ordinal, start),
         "env": environment(template),
@@ -172,9 +173,9 @@ fn etcd(
             {"name": VOLUME, "mountPath": MOUNT},
             {"name": GATE_VOLUME, "mountPath": GATE_MOUNT, "readOnly": true},
         ],
-        // Only what the gate writes: the end of etcd's log, cut off anywhere, could look like a message of the gate.
+        // Only what the gate writes: the truncated end of etcd's log could look like a message of the gate.
         "terminationMessagePolicy": "File",
-        // The member's own state. Asking for a quorum would make all members unready at once when it is lost.
+        // The member's own state. Requiring a quorum would make all members unready at once when it is lost.
         "readinessProbe": {
             "httpGet": {"path": readiness_path(&spec.version), "port": "metrics"},
             "periodSeconds": 2,
@@ -209,7 +210,7 @@ fn environment(template: &PodTemplate) -> Vec<Value> {
     gate_environment().into_iter().chain(threads).collect()
 }
 
-/// `/livez` asks the member alone. Versions before 3.5.11 have no such path, and a question that comes close to it.
+/// `/livez` checks the member alone. Versions before 3.5.11 lack it, but have a query that comes close to it.
 fn readiness_path(version: &str) -> &'static str {
     let has_livez = Version::parse(version).is_ok_and(|version| version >= Version::new(3, 5, 11));
     if has_livez { "/livez" } else { "/health?serializable=true" }
@@ -225,12 +226,12 @@ fn volume(spec: &EtcdPeerSpec, name: &str) -> Value {
     }
 }
 
-/// It holds one small file, which the init container writes.
+/// It contains one small file, which the init container writes.
 fn gate_volume() -> Value {
     json!({"name": GATE_VOLUME, "emptyDir": {"sizeLimit": "16Mi"}})
 }
 
-/// Members prefer different nodes, unless the user says where they should be.
+/// Members prefer different nodes, unless the user specifies an affinity.
 fn affinity(template: &PodTemplate, cluster: &str) -> Value {
     if let Some(affinity) = &template.affinity {
         return json!(affinity);

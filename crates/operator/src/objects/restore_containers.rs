@@ -1,5 +1,5 @@
-//! What the first pod of a cluster has in addition if the cluster begins with a backup: a container that fetches it, and one
-//! that lets etcdutl restore it.
+//! The additional containers in the first pod of a cluster that is bootstrapped from a backup: one that fetches it, and
+//! one that restores it with etcdutl.
 
 use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::names::ClusterNames;
@@ -14,13 +14,13 @@ use crate::backups::locations;
 pub const FETCH: &str = "fetch";
 pub const RESTORE: &str = "restore";
 
-/// A folder on the volume, so that what is restored is moved to its place in one step.
+/// A folder on the volume, so that the restored data is moved into place atomically.
 const RESTORE_DIR: &str = "/var/lib/etcd/restore";
 const SNAPSHOT: &str = "/var/lib/etcd/restore/snapshot.db";
 const RESTORED: &str = "/var/lib/etcd/restore/data";
 
-/// Revisions go up by more than any cluster writes between two backups, so that no client ever sees a revision twice with
-/// different content.
+/// Revisions are bumped by more than any cluster writes between two backups, so that no client ever sees a revision
+/// twice with different content.
 const BUMP_REVISION: u64 = 1_000_000_000;
 
 /// The member that the backup is restored to.
@@ -34,7 +34,7 @@ pub struct RestoreContainers<'a> {
 }
 
 impl RestoreContainers<'_> {
-    /// Brings the backup onto the volume, checked.
+    /// Downloads the backup to the volume, and verifies it.
     pub fn fetch(&self, from: &RestoreFrom) -> Value {
         let task = Task::Fetch(Fetch {
             from: Find { from: locations::of_source(from), sha256: from.sha256.clone() },
@@ -58,7 +58,7 @@ impl RestoreContainers<'_> {
         })
     }
 
-    /// Makes a data dir of the backup, with the programs of the version that will run on it.
+    /// Creates a data dir from the backup, with the binaries of the version that will run on it.
     pub fn restore(&self) -> Value {
         let name = self.names.member_name(self.ordinal);
         let url = self.names.peer_url(self.ordinal);
@@ -69,7 +69,7 @@ impl RestoreContainers<'_> {
             ("initial-cluster-token", self.start.bootstrap_token.clone().unwrap_or_default()),
             ("initial-advertise-peer-urls", url),
             ("bump-revision", BUMP_REVISION.to_string()),
-            // Whoever watches from an older revision is told to begin anew, as after any compaction.
+            // Watches from an older revision are cancelled and must start again, as after any compaction.
             ("mark-compacted", "true".to_owned()),
         ];
         let flags = flags.map(|(flag, value)| format!("--{flag}={value}"));
@@ -96,12 +96,12 @@ impl RestoreContainers<'_> {
     }
 }
 
-/// The volume that the backup is on, if it is on one.
+/// The volume that the backup is on, if any.
 pub fn source_volume(from: &RestoreFrom) -> Option<Value> {
     from.persistent_volume_claim.as_ref().map(|claim| locations::claim_volume(&claim.claim_name, true))
 }
 
-/// Tells the gate that etcd must find what was restored.
+/// Tells the gate that etcd must find the restored data.
 pub fn say_that_it_restores(etcd: &mut Value) {
     if let Some(env) = etcd["env"].as_array_mut() {
         env.push(restore_dir());

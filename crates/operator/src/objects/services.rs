@@ -1,4 +1,4 @@
-//! How members and clients find the cluster, and how many members an orderly eviction must leave running.
+//! How members and clients find the cluster, and how many members an eviction must leave running.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub fn client_service(cluster: &EtcdCluster) -> Value {
     })
 }
 
-/// A whole number: a percentage or `maxUnavailable` would be counted anew in the middle of a drain.
+/// A whole number: a percentage or `maxUnavailable` would be recalculated in the middle of a drain.
 pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> Value {
     let name = cluster.name_any();
     json!({
@@ -54,8 +54,7 @@ pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> Value {
         "metadata": metadata(cluster, &name),
         "spec": {
             "minAvailable": quorum(voters),
-            // Voters only, also those that clients are not sent to: a learner that is ready doesn't make up for one that is
-            // not.
+            // Voters only, also those that are being drained: a ready learner does not make up for an unready voter.
             "selector": {
                 "matchLabels": cluster_labels(&name),
                 "matchExpressions": [{"key": ROLE, "operator": "In", "values": [VOTER, LEAVING]}],

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{code, table};
 
-/// The fields whose types are Kubernetes' own. What is in them is described by Kubernetes.
+/// The fields with types of Kubernetes. Their content is documented by Kubernetes.
 const KUBERNETES: [(&str, &str); 9] = [
     ("affinity", "Affinity"),
     ("conditions", "Condition"),
@@ -22,7 +22,7 @@ const KUBERNETES: [(&str, &str); 9] = [
     ("volumeClaimTemplate", "PersistentVolumeClaimSpec"),
 ];
 
-/// From how many fields on a type is described only once.
+/// The number of fields from which on a type is described only once.
 const WORTH_A_REFERENCE: usize = 3;
 
 pub fn sections(crds: &[CustomResourceDefinition]) -> String {
@@ -102,7 +102,7 @@ fn shape_of(schema: &JSONSchemaProps) -> Shape {
     shape
 }
 
-/// The type of ours that is in a field, if it is an object or a list of such, and what leads there.
+/// The operator's own type in a field, if it is an object or a list of objects, and the path to it.
 fn inner_of<'a>(name: &str, field: &'a JSONSchemaProps) -> Option<(&'static str, &'a JSONSchemaProps)> {
     let (suffix, inner) = items_of(field).map_or(("", field), |items| ("[]", items));
     let is_ours = inner.properties.is_some() && kubernetes_type(name).is_none();
@@ -145,7 +145,7 @@ fn plain_type_of(field: &JSONSchemaProps) -> String {
     }
 }
 
-/// Some fields are required by the schema, some by a rule that has a sentence about them, which only their description tells.
+/// Some fields are required by the schema, some by a validation rule, which only their description mentions.
 fn is_required(schema: &JSONSchemaProps, name: &str, field: &JSONSchemaProps) -> bool {
     let is_said = field.description.as_deref().is_some_and(|it| it.starts_with("Required."));
     is_said || schema.required.iter().flatten().any(|required| required == name)
@@ -159,7 +159,7 @@ fn default_of(field: &JSONSchemaProps) -> String {
     }
 }
 
-/// The first paragraph of a description. That a field is required or not has a column of its own.
+/// The first paragraph of a description. Whether a field is required has its own column.
 fn meaning_of(field: &JSONSchemaProps) -> String {
     let description = field.description.as_deref().unwrap_or_default();
     let first = description.split("\n\n").next().unwrap_or_default();

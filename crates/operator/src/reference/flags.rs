@@ -1,4 +1,4 @@
-//! The commands of the operator's program and their flags, from the definition of the command line.
+//! The commands of the operator and their flags, from the definition of the command line.
 
 use clap::{Arg, Command};
 

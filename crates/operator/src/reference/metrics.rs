@@ -1,4 +1,4 @@
-//! The metrics, from what the registry says about them.
+//! The metrics, from the registry.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::{code, table};
 const VALUES: &str = "`controller` is the kind in lower case, `result` is `ok` or `error`, `state` is `healthy`, `unhealthy` or \
                       `learner`. etcd's own metrics are served by the members' pods on their port `metrics`.";
 
-/// One metric, as far as it has been read.
+/// One metric, as far as it has been parsed.
 #[derive(Default)]
 struct Metric {
     name: String,
@@ -16,7 +16,7 @@ struct Metric {
     labels: BTreeSet<String>,
 }
 
-/// The section about the metrics in a text that Prometheus reads.
+/// The section about metrics, from a text in the Prometheus format.
 pub fn section(text: &str) -> String {
     let rows: Vec<[String; 4]> = read(text).iter().map(row_of).collect();
     let table = table(["Metric", "Type", "Labels", "Meaning"], &rows);
@@ -45,7 +45,7 @@ fn read_into(metric: &mut Metric, line: &str) {
         (metric.name, metric.type_) = (name.to_owned(), type_.to_owned());
     } else if !line.starts_with('#') {
         let (name, labels) = name_and_labels(line);
-        // Counters and infos are known by the names of their samples, histograms by what these begin with.
+        // Counters and infos are known by the names of their samples, histograms by the prefix of those.
         if metric.type_ != "histogram" {
             metric.name = name.to_owned();
         }

@@ -1,7 +1,8 @@
-//! The command `reference`: writes docs/reference.md, all that the operator can be told and may say.
+//! The command `reference`: writes docs/reference.md, everything that the operator can be configured with and may
+//! report.
 //!
-//! `fields` comes from the CustomResourceDefinitions, `metrics` from the registry and `flags` from the command line. `reasons.md`
-//! is written by hand; tests/reference.rs compares it with the code.
+//! `fields` comes from the CustomResourceDefinitions, `metrics` from the registry and `flags` from the command line.
+//! `reasons.md` is written by hand; tests/reference.rs compares it with the code.
 
 mod fields;
 mod flags;
