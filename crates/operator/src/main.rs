@@ -3,7 +3,7 @@
 //! `cli` parses the command line, `run` is the command that runs the controllers; `leader` makes sure that only one
 //! process does. `controller` is for EtcdClusters, `backups` for the other kinds, `objects` builds the objects that
 //! they create. The rest is small: `crds`, `environment`, `http`, `metrics`, `readiness`, `shutdown`, `logging`,
-//! `error_chain`.
+//! `api_errors`.
 //!
 //! Here is what talks to Kubernetes. Decisions belong in `etcd_operator_core`, talking to etcd in `etcd_operator_etcd`,
 //! moving backups in `etcd_operator_store` and the agent.

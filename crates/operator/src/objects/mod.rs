@@ -3,7 +3,7 @@
 //! `peer`, `pod` and `claim` build those of a member, `restore_containers` what the first pod of a restored cluster has
 //! in addition; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
 //! names of annotations and of the role label, and reads and writes them. Jobs and their pods belong in `backups`,
-//! whether an object is made at all in `etcd_operator_core`.
+//! whether an object is created at all in `etcd_operator_core`.
 
 pub mod annotations;
 pub mod claim;

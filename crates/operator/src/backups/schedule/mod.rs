@@ -133,7 +133,7 @@ async fn is_restored(cluster: &str, namespace: &str, context: &Context) -> Resul
     Ok(is_to_be_restored(cluster, &listed.items))
 }
 
-/// Executes the plan. Created EtcdBackups are added to the world, so that the next plan includes them.
+/// Executes the plan. Created EtcdBackups are added to the observation, so that the next plan includes them.
 async fn carry_out(plan: &Plan, observation: &mut Observation, context: &Context) -> Result<(), Error> {
     if let Some(begin) = &plan.begin {
         for backup in act::named(&observation.backups, &plan.stop) {
