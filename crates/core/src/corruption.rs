@@ -15,7 +15,7 @@ pub struct Hash {
 
 /// The members whose hash differs from that of a majority, by ID. `None` if that is inconclusive: there are not two to
 /// compare, they don't cover the same revisions, or no majority agrees.
-pub fn who_differs(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
+pub fn differing_members(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
     let mut votes: BTreeMap<u32, usize> = BTreeMap::new();
     for hash in hashes.values() {
         *votes.entry(hash.hash).or_default() += 1;
@@ -32,7 +32,7 @@ pub fn who_differs(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
 /// members, none is provably right; but one that a majority has found to differ before, and that still differs while
 /// all the others agree, is corrupt.
 pub fn confirmed_by(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> BTreeSet<u64> {
-    who_differs(hashes).or_else(|| still_differ(hashes, known)).unwrap_or_default()
+    differing_members(hashes).or_else(|| still_differ(hashes, known)).unwrap_or_default()
 }
 
 fn still_differ(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
@@ -50,7 +50,7 @@ pub fn known_after(
     known: &BTreeSet<u64>,
     is_member: impl Fn(u64) -> bool,
 ) -> BTreeSet<u64> {
-    let outcome = who_differs(hashes);
+    let outcome = differing_members(hashes);
     let is_cleared = |id: u64| outcome.is_some() && hashes.contains_key(&id);
     let still_known = known.iter().copied().filter(|id| is_member(*id) && !is_cleared(*id));
     still_known.chain(outcome.iter().flatten().copied()).collect()
@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn differing(said: &[(u32, u64)]) -> Option<Vec<u64>> {
-        who_differs(&hashes(said)).map(|ids| ids.into_iter().collect())
+        differing_members(&hashes(said)).map(|ids| ids.into_iter().collect())
     }
 
     /// The members known to differ after a comparison, if 2 was known before it.

@@ -32,7 +32,7 @@ mod tests {
     fn look(history: &mut HealthHistory, now: i64, change: fn(&mut Observed)) -> Option<i64> {
         let mut observed = cluster_of(3);
         observed.now = now;
-        observed.fall_silent(1);
+        observed.stop_answering(1);
         change(&mut observed);
         history.keep(&mut observed);
         observed.observed_unhealthy_since.get(&identity_of(1).member_id).copied()

@@ -12,7 +12,7 @@ use crate::rollout::{awaits_handover, is_leaving, model_of_new};
 use crate::versions::data_version;
 
 /// How long after it should have terminated a pod is force-deleted.
-const STOPS_WITHIN: i64 = 300;
+const FORCE_DELETE_AFTER: i64 = 300;
 /// How long a member that never ran may fail to start before its pod is recreated.
 const STARTS_WITHIN: i64 = 120;
 
@@ -139,7 +139,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
     }
     match observed.pods.get(&ordinal) {
         Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
-        Some(pod) if is_of_another(pod.expected, identity) => steps.extend(stop_pod_of_removed(observed, ordinal, pod)),
+        Some(pod) if expects_another_member(pod.expected, identity) => {
+            steps.extend(stop_pod_of_removed(observed, ordinal, pod))
+        }
         Some(pod) if pod.deleting => {}
         // The pod waits for data that never existed, and its list of members may be stale.
         Some(pod) if !started && pod.expected.is_some_and(|expected| expected.data == DataState::Existing) => {
@@ -151,7 +153,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u3
             let why = "its member does not start, and may know an old list of members".to_owned();
             steps.push(Step::DeletePod { ordinal, why });
         }
-        Some(pod) if !pod.finished && !is_held_up(observed, ordinal, pod) => {
+        Some(pod) if !pod.finished && !is_blocked_by_its_claim(observed, ordinal, pod) => {
             if pod.expected != Some(expected) || pod.serves_clients != serves_clients {
                 steps.push(Step::AnnotatePod { ordinal, expected, serves_clients });
             }
@@ -183,7 +185,7 @@ fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
     ends && observed.now - pod.created >= STARTS_WITHIN
 }
 
-fn is_of_another(expected: Option<ExpectedData>, identity: Identity) -> bool {
+fn expects_another_member(expected: Option<ExpectedData>, identity: Identity) -> bool {
     expected.and_then(|expected| expected.identity).is_some_and(|known| known != identity)
 }
 
@@ -198,7 +200,7 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
     let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
     let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
     for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
-        steps.extend(clear_away(observed, membership, ordinal));
+        steps.extend(delete_leftovers(observed, membership, ordinal));
         let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
         let peer = observed.peers.get(&ordinal);
         if has_left && peer.is_some_and(|peer| !peer.deleting) {
@@ -210,7 +212,7 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
 
 /// Deletes the claim and the pod of a member that has left. The claim first: from then on no new pod can start on it,
 /// even if the rest loses its quorum a moment later. It is gone when the pod is.
-pub fn clear_away(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
+pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
     // A current member keeps what it has, whatever its name or address is now.
     let is_member =
         |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
@@ -235,7 +237,7 @@ fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
 /// terminating.
 fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
     let why = "its member was removed".to_owned();
-    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= STOPS_WITHIN);
+    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
     match pod.node {
         Some(node) if node.down_since.is_some() || is_overdue => Some(Step::FencePod { ordinal, why }),
         _ if pod.deleting => None,
@@ -264,7 +266,7 @@ fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
         Some(pod) if pod.finished && !pod.deleting => {
             Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })
         }
-        Some(pod) if is_held_up(observed, ordinal, pod) && !pod.deleting => {
+        Some(pod) if is_blocked_by_its_claim(observed, ordinal, pod) && !pod.deleting => {
             Some(Step::DeletePod { ordinal, why: "it waits for a volume that is being deleted".to_owned() })
         }
         Some(_) => None,
@@ -273,7 +275,7 @@ fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
 
 /// Whether a pod and its claim block each other: the pod can't be scheduled while the claim is being deleted, and the
 /// claim is not deleted while a pod uses it.
-fn is_held_up(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
+fn is_blocked_by_its_claim(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
     pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
 }
 

@@ -170,9 +170,9 @@ pub struct Node {
 pub enum BackupFirst {
     /// No backup is required.
     #[default]
-    NotAsked,
+    NotRequired,
     /// A backup is required, but no schedule says where it goes.
-    Nowhere,
+    NoSchedule,
     /// The EtcdBackupSchedule of this name requires it, but is invalid.
     InvalidSchedule {
         name: String,

@@ -10,7 +10,7 @@ use crate::maintenance::{disarm_orphans, next_maintenance};
 use crate::members::{keep_members_running, remove_leftovers, restart_known_members, start_initial_members};
 use crate::observed::{Alarm, Bootstrap, Defragmentation, ExpectedData, Identity, Observed, Pod, Replacement};
 use crate::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
-use crate::rollout::{adopt_version, next_change, recreate_broken, recreate_what_does_not_run};
+use crate::rollout::{adopt_version, next_change, recreate_broken, recreate_stopped_members};
 use crate::scaling::next_membership_change;
 use crate::volumes::{grow_claims, next_migration};
 
@@ -273,7 +273,7 @@ impl Waiting {
     }
 
     /// Whether it is worth a warning event.
-    pub fn is_trouble(&self) -> bool {
+    pub fn is_warning(&self) -> bool {
         [
             "VolumesConflict",
             "ChangeRefused",
@@ -292,12 +292,12 @@ impl Waiting {
     }
 
     /// Whether the event of the preceding step has already reported it.
-    pub fn was_announced_by_its_step(&self) -> bool {
+    pub fn is_reported_by_its_step(&self) -> bool {
         self.reason == "Draining"
     }
 
     /// Whether no progress is made until a user changes something.
-    pub fn needs_a_person(&self) -> bool {
+    pub fn needs_user_action(&self) -> bool {
         [
             "VolumesConflict",
             "WrongCluster",
@@ -355,16 +355,16 @@ pub fn plan(observed: &Observed) -> Plan {
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
         Stage::Bootstrapped(cluster_id) => keep(observed, cluster_id),
     };
-    without_futile_pods(planned)
+    without_obsolete_pods(planned)
 }
 
 /// A member that is about to be recreated or removed gets no pod first. Kubernetes may reject the pod, and a failed
 /// step for a member blocks the later steps for it.
-fn without_futile_pods(plan: Plan) -> Plan {
+fn without_obsolete_pods(plan: Plan) -> Plan {
     let goes = |step: &Step| matches!(step, Step::RecreatePeer { .. } | Step::RemoveMember { .. });
     let going: Vec<u32> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
-    let is_futile = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
-    Plan { steps: plan.steps.into_iter().filter(|step| !is_futile(step)).collect(), ..plan }
+    let is_obsolete = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
+    Plan { steps: plan.steps.into_iter().filter(|step| !is_obsolete(step)).collect(), ..plan }
 }
 
 /// Starts all initial members at once. The cluster is bootstrapped when a quorum of them answers.
@@ -381,7 +381,7 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
         return plan;
     }
     let mut steps = start_initial_members(observed, bootstrap);
-    steps.extend(recreate_what_does_not_run(observed));
+    steps.extend(recreate_stopped_members(observed));
     steps.extend(restart_unresponsive_initial_member(observed));
     Plan { steps, waiting: Some(Waiting::new("Bootstrapping", bootstrap_progress(observed, bootstrap))) }
 }
@@ -410,7 +410,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
             return plan;
         }
         let mut steps = restart_known_members(observed, cluster_id);
-        steps.extend(recreate_what_does_not_run(observed));
+        steps.extend(recreate_stopped_members(observed));
         steps.extend(restart_unresponsive_pod(observed));
         return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
     };

@@ -9,9 +9,9 @@ use crate::spec_diff::UpdateMethod;
 use crate::versions::{VersionDecision, decide_version, is_same, is_too_old};
 
 /// How long clients are drained before a restart: as long as it takes until all nodes have updated their endpoints.
-const CLIENTS_LEAVE_WITHIN: i64 = 2;
+const DRAIN_TIME: i64 = 2;
 /// After how long clients return if the restart did not happen. Longer than a failing cluster waits for a rollout slot.
-const CLIENTS_STAY_AWAY: i64 = 120;
+const DRAIN_EXPIRES_AFTER: i64 = 120;
 /// How long a restarted member may be kept from serving clients until the leadership is transferred.
 const HANDOVER_WITHIN: i64 = 120;
 
@@ -21,7 +21,7 @@ const REFUSED_AFTER: i64 = 60;
 /// Whether clients are drained from a member because it is about to be restarted.
 pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
     let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
-    since.is_some_and(|since| observed.now - since < CLIENTS_STAY_AWAY) && restarts(observed, ordinal)
+    since.is_some_and(|since| observed.now - since < DRAIN_EXPIRES_AFTER) && restarts(observed, ordinal)
 }
 
 /// Whether a restarted member should not serve clients yet, because the leader is about to transfer the leadership.
@@ -41,7 +41,7 @@ pub fn awaits_handover(observed: &Observed, ordinal: u32) -> bool {
 
 /// What a new member is created from: like the others for as long as the spec may not be rolled out.
 pub fn model_of_new(observed: &Observed) -> Model {
-    if follows_the_spec(observed) {
+    if may_use_the_spec(observed) {
         return Model::Spec;
     }
     let others = observed.peers.iter().filter(|(_, peer)| !peer.deleting);
@@ -55,12 +55,12 @@ pub fn model_of_new(observed: &Observed) -> Model {
 /// it is.
 pub fn is_to_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
-    (needs_a_new_pod(observed, ordinal) && follows_the_spec(observed)) || is_late()
+    (needs_a_new_pod(observed, ordinal) && may_use_the_spec(observed)) || is_late()
 }
 
 /// Whether new members may be created from the spec. An accepted version may have become impossible since: the members
 /// may have agreed on another one.
-fn follows_the_spec(observed: &Observed) -> bool {
+fn may_use_the_spec(observed: &Observed) -> bool {
     observed.versions.is_accepted() && decide_version(observed) == VersionDecision::Possible
 }
 
@@ -92,7 +92,7 @@ fn before_any_change(observed: &Observed) -> Plan {
 /// What has to precede accepting another minor version, which may be irreversible.
 fn back_up_first(observed: &Observed) -> Plan {
     match &observed.backup_first {
-        BackupFirst::NotAsked | BackupFirst::Taken => Plan::default(),
+        BackupFirst::NotRequired | BackupFirst::Taken => Plan::default(),
         BackupFirst::ToTake => Plan::steps(vec![Step::TakeBackup]),
         BackupFirst::Running(name) => {
             Plan::waiting("BackingUp", format!("waiting for EtcdBackup {name} before the upgrade"))
@@ -109,7 +109,7 @@ fn back_up_first(observed: &Observed) -> Plan {
                 "upgrade held: EtcdBackupSchedule {name} is invalid: {why}. Correct it, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
-        BackupFirst::Nowhere => Plan::waiting(
+        BackupFirst::NoSchedule => Plan::waiting(
             "UpgradeBackupFailed",
             "upgrade held: spec.upgrade.backupFirst is true, but no EtcdBackupSchedule backs up this cluster. Create one, or set spec.upgrade.backupFirst to false to upgrade without a backup",
         ),
@@ -128,14 +128,16 @@ pub fn adopt_version(observed: &Observed) -> Option<Plan> {
 }
 
 /// Whether there is nothing to change or to revert.
-fn is_as_asked_for(observed: &Observed) -> bool {
+fn is_up_to_date(observed: &Observed) -> bool {
     observed.outdated.is_empty() && observed.versions.is_accepted() && observed.versions.downgrade.is_none()
 }
 
 /// The next step of the rollout, if all members are healthy.
 pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
-    if is_as_asked_for(observed) {
-        return newcomer(observed, membership).map(|it| wait_for_newcomer(observed, it)).unwrap_or_default();
+    if is_up_to_date(observed) {
+        return starting_member(observed, membership)
+            .map(|it| wait_for_starting_member(observed, it))
+            .unwrap_or_default();
     }
     before_any_change(observed)
         .or_else(|| change_in_place(observed, membership))
@@ -143,7 +145,7 @@ pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
 }
 
 /// A member that was recreated and has not been observed healthy since.
-fn newcomer<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
+fn starting_member<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
     let is_proven = |ordinal: u32| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
     membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
 }
@@ -179,7 +181,7 @@ pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Ve
 
 /// Without a quorum, or before there is one, a member that does not run and was created from an outdated spec is
 /// recreated: the others may be waiting for it.
-pub fn recreate_what_does_not_run(observed: &Observed) -> Vec<Step> {
+pub fn recreate_stopped_members(observed: &Observed) -> Vec<Step> {
     let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
     let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && may_be_recreated(observed, *it));
     // Data in a pod is lost with it, unless there is none: the pod was never scheduled, or there is no cluster yet.
@@ -206,7 +208,8 @@ fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
     let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
     // Without a quorum there is nothing to lose.
     let has_rollout_slot = observed.has_rollout_slot || observed.membership.is_none();
-    let may_try_another = has_no_place(observed, ordinal) && has_rollout_slot && !observed.peers.iter().any(has_failed);
+    let may_try_another =
+        is_unschedulable_or_refused(observed, ordinal) && has_rollout_slot && !observed.peers.iter().any(has_failed);
     needs_a_new_pod(observed, ordinal)
         && !observed.pods.get(&ordinal).is_some_and(is_stuck)
         && (!peer.proven || may_try_another)
@@ -214,7 +217,7 @@ fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
 
 /// Whether a member's pod can't be scheduled, or Kubernetes rejects it: it has been missing for long despite attempts
 /// to create it. Without a quorum a missing pod means nothing: after a power cut all are missing, and return unchanged.
-fn has_no_place(observed: &Observed, ordinal: u32) -> bool {
+fn is_unschedulable_or_refused(observed: &Observed, ordinal: u32) -> bool {
     match observed.pods.get(&ordinal) {
         Some(pod) => pod.node.is_none(),
         None => {
@@ -247,14 +250,14 @@ fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
     match change.method {
         UpdateMethod::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
         // With less memory it may be OOM-killed: no other member may be down then.
-        _ => if_all_are_well(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
+        _ => wait_for_healthy_members(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
     }
 }
 
 fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     let outdated = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter)));
     let outdated: Vec<(u32, &Member)> = outdated.filter(|(ordinal, _)| restarts(observed, *ordinal)).collect();
-    let well = if_all_are_well(observed, membership);
+    let well = wait_for_healthy_members(observed, membership);
     if outdated.is_empty() || well != Plan::default() {
         return well;
     }
@@ -274,8 +277,8 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
 
 /// The leader is restarted last. It transfers the leadership to an updated member, and is a follower then.
 fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (u32, &Member)) -> Plan {
-    let heirs = membership.voters().filter(|voter| voter.id != leader.id);
-    match heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
+    let candidates = membership.voters().filter(|voter| voter.id != leader.id);
+    match candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
         Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from, to, to_id }]),
         None => restart_follower(observed, membership, from, leader),
     }
@@ -283,10 +286,10 @@ fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): 
 
 /// Clients are drained first. If the data would be lost with the pod, the member is replaced by a new one instead.
 fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Plan {
-    let is_doomed = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
-    let keeps_its_data = observed.durable && !is_doomed;
+    let is_claim_deleting = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
+    let keeps_its_data = observed.durable && !is_claim_deleting;
     if !keeps_its_data && membership.voters().count() == 1 {
-        let why = if is_doomed { "its volume claim is being deleted" } else { "its data is in its pod" };
+        let why = if is_claim_deleting { "its volume claim is being deleted" } else { "its data is in its pod" };
         let message = format!(
             "refusing to restart the only member: its data would be lost ({why}). Raise spec.replicas to 3 first"
         );
@@ -302,7 +305,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
             Plan::waiting("RollingOut", "waiting for another member to serve clients before the next restart")
         }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
-        Some(since) if observed.now - since < CLIENTS_LEAVE_WITHIN => {
+        Some(since) if observed.now - since < DRAIN_TIME => {
             let name = observed.names.member_name(ordinal);
             Plan::waiting("Draining", format!("draining clients from {name} before its restart"))
         }
@@ -324,14 +327,14 @@ fn reason_for(observed: &Observed, ordinal: u32) -> String {
 
 /// What to wait for before a restart: no member is restarted while another one is unhealthy, or does not run the
 /// version that it should.
-fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
+fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Plan {
     // While the kubelet does not report the pod ready, no clients are routed to it.
     let is_ready = |member: &Member| {
         member.ordinal.is_none_or(|ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.ready && !pod.deleting))
     };
     let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member) && is_ready(member);
-    if let Some(ill) = membership.members.iter().find(|member| !is_well(member)) {
-        return wait_for(observed, ill);
+    if let Some(unhealthy) = membership.members.iter().find(|member| !is_well(member)) {
+        return wait_for(observed, unhealthy);
     }
     for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {
         // A member that is restarted anyway is not checked: the restart may fix it.
@@ -350,9 +353,9 @@ fn if_all_are_well(observed: &Observed, membership: &Membership) -> Plan {
     Plan::default()
 }
 
-fn wait_for(observed: &Observed, ill: &Member) -> Plan {
-    let name = observed.name_of(ill);
-    let pod = ill.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+fn wait_for(observed: &Observed, unhealthy: &Member) -> Plan {
+    let name = observed.name_of(unhealthy);
+    let pod = unhealthy.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let problem = pod.filter(|pod| !pod.deleting).and_then(|pod| pod.problem.as_ref());
     let done = progress(observed);
     let waiting = match problem {
@@ -373,10 +376,10 @@ pub fn needs_rollout_slot(observed: &Observed) -> bool {
     !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }
 
-fn wait_for_newcomer(observed: &Observed, newcomer: &Member) -> Plan {
-    let pod = newcomer.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+fn wait_for_starting_member(observed: &Observed, starting_member: &Member) -> Plan {
+    let pod = starting_member.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let problem = pod.and_then(|pod| pod.problem.as_ref()).map(|it| format!(": {}", it.message)).unwrap_or_default();
-    let message = format!("{}; {} is starting{problem}", progress(observed), observed.name_of(newcomer));
+    let message = format!("{}; {} is starting{problem}", progress(observed), observed.name_of(starting_member));
     Plan::waiting("MemberStarting", message)
 }
 

@@ -3,7 +3,7 @@
 
 use etcd_operator_api::format_id;
 
-use crate::members::clear_away;
+use crate::members::delete_leftovers;
 use crate::observed::{Member, Membership, Observed};
 use crate::plan::{Plan, Step, Waiting};
 use crate::quorum::may_remove;
@@ -80,7 +80,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
 fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     let name = observed.names.member_name(ordinal);
     // A new member gets a new volume: the old one was faulty, or its member was replaced.
-    let steps = clear_away(observed, membership, ordinal);
+    let steps = delete_leftovers(observed, membership, ordinal);
     if !steps.is_empty() {
         return Plan::steps(steps);
     }
@@ -123,9 +123,9 @@ pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, 
     match observed.leader() {
         None => waiting("NoLeader", format!("no leader: {name} is removed once there is one")),
         Some(leader) if leader == leaving.id => {
-            let heirs = fit.iter().filter(|voter| !observed.is_corrupt(voter));
-            let heir = heirs.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
-            match heir {
+            let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
+            let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
+            match candidate {
                 Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
                 None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member can take over")),
             }

@@ -166,7 +166,7 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
     // The membership change is the most relevant step for the user; it comes last.
     let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
     match (doing, &plan.waiting) {
-        (_, Some(waiting)) if waiting.needs_a_person() => {
+        (_, Some(waiting)) if waiting.needs_user_action() => {
             Statement::no("Progressing", waiting.reason, &waiting.message)
         }
         (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
@@ -198,8 +198,8 @@ fn problems(observed: &Observed) -> Vec<String> {
             let on_its_way =
                 |member: &Member| member.learner && !member.started && !member.ordinal.is_some_and(has_problem);
             let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
-            let ill = membership.members.iter().filter(|member| !on_its_way(member) && !is_well(member));
-            ill.filter_map(|member| member.ordinal).collect()
+            let unhealthy = membership.members.iter().filter(|member| !on_its_way(member) && !is_well(member));
+            unhealthy.filter_map(|member| member.ordinal).collect()
         }
         None => {
             let answers = |ordinal: &u32| matches!(observed.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
@@ -208,15 +208,15 @@ fn problems(observed: &Observed) -> Vec<String> {
     };
     let known = ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal));
     known
-        .chain(doomed(observed))
+        .chain(with_deleted_claims(observed))
         .chain(being_replaced(observed))
-        .chain(foreign_and_silent(observed))
-        .chain(blamed(observed))
+        .chain(unmanaged_voters(observed))
+        .chain(unconfirmed_corruption(observed))
         .collect()
 }
 
 /// Healthy members whose volumes are deleted as soon as their pods are.
-fn doomed(observed: &Observed) -> impl Iterator<Item = String> {
+fn with_deleted_claims(observed: &Observed) -> impl Iterator<Item = String> {
     let members = observed.membership.iter().flat_map(|it| &it.members).filter(|it| observed.is_healthy(it));
     let ordinals = members.filter_map(|member| member.ordinal);
     let doomed = ordinals.filter(|ordinal| observed.claims.get(ordinal).is_some_and(|claim| claim.deleting));
@@ -236,13 +236,13 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
 }
 
 /// The health of voters that another client added can't be queried; they count for the quorum, so they are reported.
-fn foreign_and_silent(observed: &Observed) -> impl Iterator<Item = String> {
+fn unmanaged_voters(observed: &Observed) -> impl Iterator<Item = String> {
     let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
     voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", format_id(voter.id)))
 }
 
 /// Corruption that etcd reports and no majority confirms.
-fn blamed(observed: &Observed) -> impl Iterator<Item = String> {
+fn unconfirmed_corruption(observed: &Observed) -> impl Iterator<Item = String> {
     let unconfirmed = observed
         .alarms
         .iter()

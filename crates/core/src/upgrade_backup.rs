@@ -56,8 +56,8 @@ pub fn backup_first(cluster: &EtcdCluster) -> Option<bool> {
 pub fn without_schedule(choice: &Choice, cluster: &EtcdCluster) -> BackupFirst {
     match choice {
         Choice::Invalid { name, why } => BackupFirst::InvalidSchedule { name: name.clone(), why: why.clone() },
-        _ if backup_first(cluster) == Some(true) => BackupFirst::Nowhere,
-        _ => BackupFirst::NotAsked,
+        _ if backup_first(cluster) == Some(true) => BackupFirst::NoSchedule,
+        _ => BackupFirst::NotRequired,
     }
 }
 

@@ -9,13 +9,13 @@ use crate::plan::{Step, Waiting};
 
 /// The first patch of a minor version that can be upgraded to the next minor: with earlier ones, members that were
 /// removed long ago reappear.
-static FIRST_TO_LEAVE: [Version; 2] = [Version::new(3, 5, 26), Version::new(3, 6, 11)];
+static FIRST_UPGRADABLE_PATCH: [Version; 2] = [Version::new(3, 5, 26), Version::new(3, 6, 11)];
 /// The first minor version that can be downgraded.
-const FIRST_TO_GO_BACK: u64 = 6;
+const FIRST_DOWNGRADABLE_MINOR: u64 = 6;
 /// The first minor version that can't read log entries of the minor before the previous one, and that previous one,
 /// which can.
-const FORGETS_OLD_LOGS: u64 = 7;
-const READS_OLD_LOGS: u64 = 6;
+const CANNOT_READ_3_5_LOGS: u64 = 7;
+const LAST_TO_READ_3_5_LOGS: u64 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionDecision {
@@ -63,7 +63,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     if wanted.minor == current + 1 {
         return may_go_up(observed, &wanted);
     }
-    if wanted.minor + 1 == current && current >= FIRST_TO_GO_BACK {
+    if wanted.minor + 1 == current && current >= FIRST_DOWNGRADABLE_MINOR {
         return may_go_down(observed, &wanted, downgrade);
     }
     // The members may already run the version in between, while etcd has not reported it yet.
@@ -128,7 +128,7 @@ fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecisi
         return VersionDecision::Possible;
     };
     let is_accepted = observed.versions.is_accepted();
-    let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_what_is_noted(observed));
+    let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_the_annotation(observed));
     if wanted.minor == current || may_be_next {
         return VersionDecision::Possible;
     }
@@ -141,7 +141,7 @@ fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecisi
 
 /// Whether data that is known only from annotations on the claims may be of the next version: the annotations may
 /// predate the last change. If it is not, etcd does not start, and that can be reverted.
-fn may_follow_what_is_noted(observed: &Observed) -> bool {
+fn may_follow_the_annotation(observed: &Observed) -> bool {
     let noted = observed.versions.noted.as_deref().and_then(parse).filter(|_| observed.peers.is_empty());
     // Without a patch version it was written by a later minor, which had been upgraded from this one.
     noted.is_some_and(|noted| noted.patch == 0 || is_new_enough(&noted))
@@ -149,7 +149,7 @@ fn may_follow_what_is_noted(observed: &Observed) -> bool {
 
 /// Whether this version can be upgraded to the next minor.
 fn is_new_enough(version: &Version) -> bool {
-    FIRST_TO_LEAVE.iter().all(|first| first.minor != version.minor || version >= first)
+    FIRST_UPGRADABLE_PATCH.iter().all(|first| first.minor != version.minor || version >= first)
 }
 
 fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
@@ -158,7 +158,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
         let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
             continue;
         };
-        let first = FIRST_TO_LEAVE.iter().find(|first| first.minor == version.minor);
+        let first = FIRST_UPGRADABLE_PATCH.iter().find(|first| first.minor == version.minor);
         return VersionDecision::Refused(format!(
             "{} runs {version}, and from there etcd can't be upgraded to {}.{} safely: set spec.version to {} or a later \
              patch first",
@@ -182,9 +182,10 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
 /// if there is nothing to clean.
 fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> {
     let oldest = observed.versions.oldest_log.as_deref().and_then(parse);
-    let is_clean = oldest.is_some_and(|oldest| oldest.minor >= READS_OLD_LOGS);
+    let is_clean = oldest.is_some_and(|oldest| oldest.minor >= LAST_TO_READ_3_5_LOGS);
     let mut running = observed.answers.values().flatten().filter_map(|answer| parse(&answer.version));
-    if wanted.minor != FORGETS_OLD_LOGS || is_clean || running.any(|version| version.minor != READS_OLD_LOGS) {
+    if wanted.minor != CANNOT_READ_3_5_LOGS || is_clean || running.any(|version| version.minor != LAST_TO_READ_3_5_LOGS)
+    {
         return None;
     }
     if !observed.durable {
@@ -199,14 +200,15 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse).map(|version| version.minor);
     let storage: Vec<Option<u64>> = members.map(|member| observed.answer_of(member).and_then(storage)).collect();
     let all_have = |minor: u64| storage.iter().all(|storage| *storage == Some(minor));
-    let before = READS_OLD_LOGS - 1;
+    let before = LAST_TO_READ_3_5_LOGS - 1;
     match observed.versions.downgrade {
-        None if all_have(READS_OLD_LOGS) => {
+        None if all_have(LAST_TO_READ_3_5_LOGS) => {
             Some(VersionDecision::Prepare(Step::EnableDowngrade(format!("{}.{before}.0", wanted.major))))
         }
-        Some(_) if all_have(before) => {
-            Some(VersionDecision::Prepare(Step::RecordLogVersion(format!("{}.{READS_OLD_LOGS}.0", wanted.major))))
-        }
+        Some(_) if all_have(before) => Some(VersionDecision::Prepare(Step::RecordLogVersion(format!(
+            "{}.{LAST_TO_READ_3_5_LOGS}.0",
+            wanted.major
+        )))),
         _ => {
             let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
                            in their logs";
@@ -266,11 +268,11 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
     };
     let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
-        Some(ill) => VersionDecision::Wait(Waiting::new(
+        Some(unhealthy) => VersionDecision::Wait(Waiting::new(
             "WaitingForHealthyMembers",
             format!(
                 "waiting for {} to become healthy before the cluster is {done} to {}",
-                observed.name_of(ill),
+                observed.name_of(unhealthy),
                 observed.versions.wanted
             ),
         )),

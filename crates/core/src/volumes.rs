@@ -33,9 +33,9 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
         let cannot_grow = observed.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
         return Plan::waiting(if cannot_grow { "VolumeExpansionUnsupported" } else { "VolumeMismatch" }, message);
     }
-    if let Some(ill) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
+    if let Some(unhealthy) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =
-            format!("waiting for {} to become healthy before {name} gets a new volume", observed.name_of(ill));
+            format!("waiting for {} to become healthy before {name} gets a new volume", observed.name_of(unhealthy));
         return Plan::waiting("WaitingForHealthyMembers", message);
     }
     remove_voter(observed, membership, ordinal, voter, &format!("new volume: {why}"))

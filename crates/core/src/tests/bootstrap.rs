@@ -147,7 +147,7 @@ fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
 fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     let mut observed = cluster_of(3);
     observed.member_mut(2).started = false;
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     observed.peers.insert(2, Peer::default());
     observed.claims.get_mut(&2).unwrap().identity = None;
     observed.pods.get_mut(&2).unwrap().expected = Some(fresh(2));

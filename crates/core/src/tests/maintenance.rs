@@ -44,7 +44,7 @@ fn only_what_is_worth_it_is_defragmented() {
 #[test]
 fn nobody_is_defragmented_while_somebody_is_not_well() {
     let mut observed = with_sizes(500 * MIB, 100 * MIB);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(steps_of(&observed), []);
 }
 

@@ -75,7 +75,7 @@ fn a_member_that_lost_its_claim_gets_no_empty_one() {
     let mut observed = cluster_of(3);
     observed.claims.remove(&1);
     observed.pods.remove(&1);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     observed.lose_quorum();
     let steps = steps_of(&observed);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })), "{steps:?}");

@@ -31,14 +31,14 @@ fn unhealthy_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
 }
 
 /// The member has not answered for so many seconds.
-fn fall_silent_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
-    observed.fall_silent(ordinal);
+fn stop_answering_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+    observed.stop_answering(ordinal);
     unhealthy_for(observed, ordinal, seconds);
     observed.pods.get_mut(&ordinal).unwrap().created = NOW - 86400;
 }
 
 fn node_down_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
-    fall_silent_for(observed, ordinal, seconds);
+    stop_answering_for(observed, ordinal, seconds);
     observed.pods.get_mut(&ordinal).unwrap().node = Some(Node { down_since: Some(NOW - seconds), fenced: false });
 }
 
@@ -116,7 +116,7 @@ fn what_an_old_pod_found_says_nothing_about_the_member() {
 fn nobody_is_replaced_if_the_others_are_no_quorum() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     let plan = plan(&observed);
     assert_eq!((plan.steps, awaited(&Plan { steps: vec![], waiting: plan.waiting })), (vec![], "QuorumAtRisk"));
 }
@@ -192,7 +192,7 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
 #[test]
 fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 400);
+    stop_answering_for(&mut observed, 1, 400);
     let no_node = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
     observed.pods.insert(1, Pod { problem: no_node, node: None, ..observed.pods[&1].clone() });
     assert_eq!(steps_of(&observed), [], "a new member would find no node either");
@@ -205,11 +205,11 @@ fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
 #[test]
 fn a_silent_member_is_restarted_once_and_then_replaced() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 149);
+    stop_answering_for(&mut observed, 1, 149);
     assert_eq!(steps_of(&observed), []);
-    fall_silent_for(&mut observed, 1, 150);
+    stop_answering_for(&mut observed, 1, 150);
     assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
-    fall_silent_for(&mut observed, 1, 500);
+    stop_answering_for(&mut observed, 1, 500);
     observed.pods.get_mut(&1).unwrap().created = NOW - 299;
     assert_eq!(steps_of(&observed), [], "it was started again");
     observed.pods.get_mut(&1).unwrap().created = NOW - 300;
@@ -219,8 +219,8 @@ fn a_silent_member_is_restarted_once_and_then_replaced() {
 #[test]
 fn silent_members_are_restarted_one_after_the_other() {
     let mut observed = cluster_of(5);
-    fall_silent_for(&mut observed, 1, 400);
-    fall_silent_for(&mut observed, 2, 400);
+    stop_answering_for(&mut observed, 1, 400);
+    stop_answering_for(&mut observed, 2, 400);
     assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
     observed.pods.get_mut(&1).unwrap().created = NOW - 10;
     assert_eq!(steps_of(&observed), [], "the first is only just starting");
@@ -229,7 +229,7 @@ fn silent_members_are_restarted_one_after_the_other() {
 #[test]
 fn without_a_quorum_silent_pods_are_restarted_too() {
     let mut observed = cluster_of(1);
-    fall_silent_for(&mut observed, 0, 400);
+    stop_answering_for(&mut observed, 0, 400);
     observed.membership = None;
     assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 0, .. }]));
 }
@@ -237,7 +237,7 @@ fn without_a_quorum_silent_pods_are_restarted_too() {
 #[test]
 fn what_a_new_member_would_suffer_from_too_is_no_reason_to_replace() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 10_000);
+    stop_answering_for(&mut observed, 1, 10_000);
     for kind in [ProblemKind::NoNode, ProblemKind::NoImage] {
         observed.pods.get_mut(&1).unwrap().problem = Some(Problem::new(kind, "none"));
         assert_eq!(steps_of(&observed), [], "{kind:?}");
@@ -282,7 +282,7 @@ fn what_was_only_reported_does_not_count_against_a_member() {
 #[test]
 fn who_is_well_for_its_node_is_left_alone() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 10_000);
+    stop_answering_for(&mut observed, 1, 10_000);
     observed.pods.get_mut(&1).unwrap().ready = true;
     assert_eq!(steps_of(&observed), []);
     // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
@@ -295,18 +295,18 @@ fn who_is_well_for_its_node_is_left_alone() {
 fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_done() {
     let mut no_pod = cluster_of(3);
     no_pod.differing.insert(identity_of(1).member_id);
-    no_pod.fall_silent(1);
+    no_pod.stop_answering(1);
     no_pod.pods.remove(&1);
     assert!(matches!(steps_of(&no_pod)[..], [Step::CreatePod { ordinal: 1, .. }]), "{:?}", steps_of(&no_pod));
 
     let mut hangs = cluster_of(3);
     hangs.differing.insert(identity_of(1).member_id);
-    fall_silent_for(&mut hangs, 1, 200);
+    stop_answering_for(&mut hangs, 1, 200);
     assert!(matches!(steps_of(&hangs)[..], [Step::RestartPod { ordinal: 1, .. }]), "{:?}", steps_of(&hangs));
 
     let mut node_down = cluster_of(5);
     node_down.differing.insert(identity_of(1).member_id);
-    fall_silent_for(&mut node_down, 4, 5000);
+    stop_answering_for(&mut node_down, 4, 5000);
     node_down.pods.get_mut(&4).unwrap().node = Some(Node { down_since: Some(NOW - 5000), fenced: false });
     assert_eq!(steps_of(&node_down), removal(4, "its node is down"));
 }
@@ -315,7 +315,7 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
 fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
     let mut observed = cluster_of(5);
     observed.differing.insert(identity_of(0).member_id);
-    observed.fall_silent(4);
+    observed.stop_answering(4);
     let handover = Step::MoveLeader { from: 0, to: 1, to_id: identity_of(1).member_id };
     assert_eq!(steps_of(&observed), [handover]);
 }
@@ -323,7 +323,7 @@ fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
 #[test]
 fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 400);
+    stop_answering_for(&mut observed, 1, 400);
     let pod = observed.pods.get_mut(&1).unwrap();
     (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
     assert_eq!(steps_of(&observed), []);
@@ -339,7 +339,7 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
 #[test]
 fn a_pod_that_has_not_begun_gets_more_time() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 899);
+    stop_answering_for(&mut observed, 1, 899);
     observed.pods.get_mut(&1).unwrap().began = false;
     assert_eq!(steps_of(&observed), []);
     unhealthy_for(&mut observed, 1, 900);
@@ -349,7 +349,7 @@ fn a_pod_that_has_not_begun_gets_more_time() {
 #[test]
 fn a_member_that_is_being_defragmented_is_not_hung() {
     let mut observed = cluster_of(3);
-    fall_silent_for(&mut observed, 1, 200);
+    stop_answering_for(&mut observed, 1, 200);
     observed.peers.get_mut(&1).unwrap().defragmented = Some(Defragmentation { at: NOW - 200, compacted: None });
     assert_eq!(steps_of(&observed), []);
 }

@@ -87,7 +87,7 @@ fn a_single_member_just_restarts() {
 #[test]
 fn nobody_is_restarted_while_anybody_is_away() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("RollingOut", Vec::new()));
     observed.answer(2);
     observed.pods.get_mut(&2).unwrap().deleting = true;
@@ -114,7 +114,7 @@ fn what_never_ran_is_not_given_up_for_it() {
     let mut observed = outdated(3, &[0, 1]);
     observed.break_down(2);
     observed.pods.get_mut(&2).unwrap().problem = Some(Problem::new(ProblemKind::Other, "it crashes"));
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     let pod = observed.pods.get_mut(&2).unwrap();
     (pod.created, pod.ready) = (NOW - 4000, false);
     observed.observed_unhealthy_since.insert(identity_of(2).member_id, NOW - 5000);
@@ -128,7 +128,7 @@ fn what_broke_is_made_anew_first_when_the_spec_goes_back() {
     let mut observed = outdated(3, &[2]);
     observed.break_down(2);
     assert_eq!(replaced(&observed), [2]);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     assert_eq!(replaced(&observed), [0; 0], "1 may be the next that is missed");
 }
 
@@ -151,7 +151,7 @@ fn member_with_refused_pod_is_made_anew_when_the_spec_goes_back() {
         observed.outdated.insert(2, change(method));
         assert_eq!(replaced(&observed), [2], "{method:?}");
         assert!(!creates_pod(&observed, 2), "the old one would be refused again, and nothing else be done");
-        observed.fall_silent(1);
+        observed.stop_answering(1);
         assert_eq!(replaced(&observed), [0; 0], "1 may be the next that is missed");
     }
 }
@@ -268,7 +268,7 @@ fn running_member_is_resized_in_place_and_not_made_anew() {
     let mut observed = outdated(3, &[]);
     observed.outdated.insert(2, change(UpdateMethod::Resize));
     assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 2 }]);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(replaced(&observed), [0; 0], "it worked, and may come back");
 }
 
@@ -292,7 +292,7 @@ fn what_can_be_changed_in_place_is_and_before_anything_is_restarted() {
     observed.outdated.insert(1, change(UpdateMethod::Resize));
     observed.outdated.insert(0, change(UpdateMethod::Relabel));
     assert_eq!(steps_of(&observed), [Step::Resize { ordinal: 1 }]);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(steps_of(&observed), [], "with less memory another may be missed");
     observed.outdated.remove(&1);
     assert_eq!(steps_of(&observed), [Step::Relabel { ordinal: 0 }], "labels do no harm");
@@ -331,7 +331,7 @@ fn scaling_comes_before_restarting() {
 #[test]
 fn a_member_that_came_last_is_waited_for() {
     let mut observed = cluster_of(3);
-    observed.fall_silent(0);
+    observed.stop_answering(0);
     observed.peers.get_mut(&0).unwrap().proven = false;
     let plan = plan(&observed);
     assert_eq!(plan.waiting.unwrap().message, "2 of 3 members up to date; c-0 is starting");

@@ -26,7 +26,7 @@ fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
     observed.lead(4);
     let to = |to: u32| Step::MoveLeader { from: 4, to, to_id: identity_of(to).member_id };
     assert_eq!(steps_of(&observed), [to(0)]);
-    observed.fall_silent(0);
+    observed.stop_answering(0);
     assert_eq!(steps_of(&observed), [to(1)]);
     observed.lead(1);
     assert_eq!(steps_of(&observed), [remove(4)]);
@@ -56,7 +56,7 @@ fn nobody_leaves_if_the_rest_could_not_go_on() {
         let mut observed = shrinking(size, size - 1);
         observed.lead(if size == 2 { 0 } else { 1 });
         for ordinal in silent {
-            observed.fall_silent(*ordinal);
+            observed.stop_answering(*ordinal);
         }
         let plan = plan(&observed);
         if allowed {
@@ -87,16 +87,16 @@ fn nobody_comes_or_leaves_before_every_initial_member_has_started() {
     }
     let mut observed = shrinking(3, 1);
     observed.member_mut(2).started = false;
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(steps_of(&observed).last(), Some(&remove(2)), "unless it is the one that leaves");
 }
 
 #[test]
 fn of_those_who_should_leave_the_silent_go_first() {
     let mut observed = shrinking(5, 1);
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(steps_of(&observed), [remove(2)]);
-    observed.fall_silent(3);
+    observed.stop_answering(3);
     assert_eq!(steps_of(&observed), [remove(3)]);
 }
 
@@ -137,8 +137,8 @@ fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
 #[test]
 fn a_claim_is_never_deleted_while_its_ordinal_is_a_member() {
     let mut observed = shrinking(5, 4);
-    observed.fall_silent(0);
-    observed.fall_silent(1);
+    observed.stop_answering(0);
+    observed.stop_answering(1);
     assert_eq!(steps_of(&observed), [], "nobody may leave");
     observed.join_as_learner(5);
     let steps = steps_of(&observed);

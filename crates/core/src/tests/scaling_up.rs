@@ -64,7 +64,7 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
     assert_eq!(awaited(&done), "LearnerCatchingUp");
 
     let mut silent = observed.clone();
-    silent.fall_silent(3);
+    silent.stop_answering(3);
     let mut unstarted = observed.clone();
     unstarted.member_mut(3).started = false;
     let mut somebody_else = observed;

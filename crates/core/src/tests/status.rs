@@ -77,8 +77,8 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
     assert_eq!(said(&status, "Available").1, "NoQuorum");
     assert_eq!(status.ready_replicas, 0);
     let mut one = cluster_of(3);
-    one.fall_silent(0);
-    one.fall_silent(1);
+    one.stop_answering(0);
+    one.stop_answering(1);
     assert_eq!(said(&report(&one), "Available"), ("True", "QuorumAvailable", "1 of 3 voters answer"));
 }
 
@@ -113,7 +113,7 @@ fn members_are_kept_but_not_called_healthy_while_etcd_cannot_be_asked() {
 fn degraded_names_the_member_and_the_reason() {
     type Break = fn(&mut Observed);
     let cases: [(Break, &str); 8] = [
-        (|it| it.fall_silent(1), "c-1 not answering (timed out)"),
+        (|it| it.stop_answering(1), "c-1 not answering (timed out)"),
         (
             |it| {
                 it.pods.get_mut(&1).unwrap().problem =
@@ -173,7 +173,7 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
 
     let mut initial_member = cluster_of(3);
     initial_member.member_mut(2).started = false;
-    initial_member.fall_silent(2);
+    initial_member.stop_answering(2);
     assert_eq!(said(&report(&initial_member), "Degraded").2, "c-2 not answering (timed out)");
 }
 
@@ -190,7 +190,7 @@ fn progressing_condition_describes_each_step() {
     let mut moving = removing.clone();
     moving.lead(2);
     let mut at_risk = Observed { replicas: 2, ..cluster_of(3) };
-    at_risk.fall_silent(1);
+    at_risk.stop_answering(1);
     let mut cleaning = Observed { replicas: 2, ..cluster_of(3) };
     cleaning.leave_etcd(2);
     let mut stopping = cluster_of(3);
@@ -242,7 +242,7 @@ fn status_without_changes_equals_the_previous_one() {
 fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
     let mut observed = cluster_of(3);
     let before = report_after(&observed, &EtcdClusterStatus::default(), 1);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     let after = report_after(&observed, &before, 2);
     assert_eq!(condition(&after, "Available").last_transition_time, at(1), "still available, with other words");
     assert_eq!(condition(&after, "Available").message, "2 of 3 voters answer");

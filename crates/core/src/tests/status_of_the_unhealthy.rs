@@ -89,7 +89,7 @@ fn a_full_database_is_told_with_numbers() {
 #[test]
 fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
     let mut observed = cluster_of(3);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     let since = |status: &EtcdClusterStatus| {
         status.members.iter().map(|it| it.unhealthy_since.as_ref().map(|time| time.0.as_second())).collect::<Vec<_>>()
     };
@@ -109,7 +109,7 @@ fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
 #[test]
 fn a_pause_is_told_and_who_is_not_well_too() {
     let mut observed = cluster_of(3);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     observed.paused = Some("the Pod c-1 has the annotation etcd.improbable.io/paused".into());
     let status = report_after(&observed, &EtcdClusterStatus::default());
     let (progressing, reason, message) = said(&status, "Progressing");
@@ -121,7 +121,7 @@ fn a_pause_is_told_and_who_is_not_well_too() {
 #[test]
 fn nodes_and_wrong_data_are_named_as_the_cause() {
     let mut observed = cluster_of(3);
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
     observed.differing.insert(identity_of(2).member_id);
     observed.alarms.insert(Alarm { member_id: 0, kind: AlarmKind::Corrupt });

@@ -171,7 +171,7 @@ impl Observed {
         self.answers.insert(ordinal, Ok(answer));
     }
 
-    pub fn fall_silent(&mut self, ordinal: u32) {
+    pub fn stop_answering(&mut self, ordinal: u32) {
         self.answers.insert(ordinal, Err("timed out".into()));
     }
 

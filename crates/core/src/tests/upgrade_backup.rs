@@ -146,6 +146,6 @@ fn a_schedule_that_asks_for_it_is_chosen_before_others_and_none_that_is_suspende
     assert_eq!(choose(&all[..3], &demands), Choice::Schedule(&quiet));
     let none = choose(&all[..3], &this_cluster());
     assert_eq!(none, Choice::None);
-    assert_eq!(without_schedule(&none, &this_cluster()), BackupFirst::NotAsked);
-    assert_eq!(without_schedule(&none, &demands), BackupFirst::Nowhere);
+    assert_eq!(without_schedule(&none, &this_cluster()), BackupFirst::NotRequired);
+    assert_eq!(without_schedule(&none, &demands), BackupFirst::NoSchedule);
 }

@@ -96,7 +96,7 @@ fn flags_that_the_new_version_does_not_know_are_named() {
 #[test]
 fn upgrade_waits_until_all_members_are_healthy() {
     let mut observed = asked("3.5.35", "3.6.16");
-    observed.fall_silent(1);
+    observed.stop_answering(1);
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitingForHealthyMembers", Vec::new()));
 }
 
@@ -117,7 +117,7 @@ fn who_failed_with_one_patch_is_tried_with_another() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.run(2, "3.6.99");
     observed.versions.accepted = Some("3.6.99".into());
-    observed.fall_silent(2);
+    observed.stop_answering(2);
     assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
     observed.peers.get_mut(&2).unwrap().proven = false;
     assert!(accepts(&observed));
@@ -228,13 +228,16 @@ fn a_backup_comes_first_if_one_is_asked_for() {
     assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
     let failure = BackupFirst::Failed { name: "b".into(), message: "no such bucket".into() };
     let invalid = BackupFirst::InvalidSchedule { name: "s".into(), why: "Mars is no time zone".into() };
-    let no_ways =
-        [(failure, "no such bucket"), (BackupFirst::Nowhere, "EtcdBackupSchedule"), (invalid, "Mars is no time zone")];
+    let no_ways = [
+        (failure, "no such bucket"),
+        (BackupFirst::NoSchedule, "EtcdBackupSchedule"),
+        (invalid, "Mars is no time zone"),
+    ];
     for (no_way, words) in no_ways {
         let Plan { steps, waiting } = plan(&with(no_way));
         let waiting = waiting.unwrap();
         assert_eq!((steps.len(), waiting.reason), (0, "UpgradeBackupFailed"), "nothing moves without a backup");
-        assert!(waiting.needs_a_person() && waiting.message.contains(words), "{}", waiting.message);
+        assert!(waiting.needs_user_action() && waiting.message.contains(words), "{}", waiting.message);
     }
     assert!(accepts(&with(BackupFirst::Taken)));
 }

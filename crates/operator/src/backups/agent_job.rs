@@ -173,7 +173,7 @@ pub struct JobState {
 }
 
 /// Observes an agent job in the caches.
-pub fn look(name: &str, namespace: &str, context: &Context) -> JobState {
+pub fn observe(name: &str, namespace: &str, context: &Context) -> JobState {
     let job =
         context.caches.jobs.objects.find(|job| {
             job.metadata.name.as_deref() == Some(name) && job.metadata.namespace.as_deref() == Some(namespace)

@@ -56,7 +56,7 @@ pub async fn reconcile(backup: &EtcdBackup, context: &Context) -> Result<Action,
 /// The next step of a backup that is not taken yet.
 async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context) -> Result<EtcdBackupStatus, Error> {
     let (name, namespace) = (agent_job::name_of("backup", backup), backup.namespace().unwrap_or_default());
-    let state = agent_job::look(&name, &namespace, context);
+    let state = agent_job::observe(&name, &namespace, context);
     Ok(match state.progress {
         Progress::NotBegun => match order(backup, context).await? {
             Order::Ready(task) => {
@@ -155,7 +155,7 @@ async fn go_on_verifying(
     context: &Context,
 ) -> Result<EtcdBackupStatus, Error> {
     let (name, namespace) = (agent_job::name_of("verify", backup), backup.namespace().unwrap_or_default());
-    let state = agent_job::look(&name, &namespace, context);
+    let state = agent_job::observe(&name, &namespace, context);
     let proven = |verified: bool, reason: Option<String>, message: Option<String>| EtcdBackupStatus {
         phase: Some(BackupPhase::Completed),
         verified: Some(verified),

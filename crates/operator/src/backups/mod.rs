@@ -154,19 +154,19 @@ fn start(scope: &Scope, work: &Work, turns: Arc<Semaphore>) -> ([BoxStream<'stat
         metrics: work.metrics.clone(),
     });
     // Each stream has one consumer, which forwards what concerns the others.
-    let (schedules_told, told_schedules) = mpsc::unbounded();
-    let (restores_told, told_restores) = mpsc::unbounded();
-    let pass_on = Arc::new(PassOn { schedules: schedules_told, restores: restores_told });
-    let (of_backups, of_jobs, of_pods) = (pass_on.clone(), pass_on.clone(), pass_on);
+    let (schedule_sender, schedule_receiver) = mpsc::unbounded();
+    let (restore_sender, restore_receiver) = mpsc::unbounded();
+    let forward = Arc::new(Forward { schedules: schedule_sender, restores: restore_sender });
+    let (of_backups, of_jobs, of_pods) = (forward.clone(), forward.clone(), forward);
 
     let backups =
         Controller::for_stream(changed_backups.inspect(move |it| of_backups.tell(it)), caches.backups.objects.clone())
             .watches_stream(changed_jobs.inspect(move |it| of_jobs.tell(it)), |it| named_by(&it, labels::BACKUP_NAME))
             .watches_stream(changed_pods.inspect(move |it| of_pods.tell(it)), |it| named_by(&it, labels::BACKUP_NAME));
     let schedules =
-        Controller::for_stream(changed_schedules, caches.schedules.objects.clone()).reconcile_on(told_schedules);
+        Controller::for_stream(changed_schedules, caches.schedules.objects.clone()).reconcile_on(schedule_receiver);
     let restores =
-        Controller::for_stream(changed_restores, caches.restores.objects.clone()).reconcile_on(told_restores);
+        Controller::for_stream(changed_restores, caches.restores.objects.clone()).reconcile_on(restore_receiver);
     let shutdown = || work.shutdown.clone();
     let controllers = [
         keep_running(backups, shutdown(), context.clone(), "etcdbackup", |it, context| {
@@ -197,12 +197,12 @@ where
 }
 
 /// Notifies schedules and restores that one of their objects has changed.
-struct PassOn {
+struct Forward {
     schedules: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdBackupSchedule>>>,
     restores: mpsc::UnboundedSender<ObjectRef<DeserializeGuard<EtcdRestore>>>,
 }
 
-impl PassOn {
+impl Forward {
     fn tell<O: Resource>(&self, changed: &watcher::Result<O>) {
         let Ok(object) = changed else { return };
         // There is no receiver any more when the process stops.

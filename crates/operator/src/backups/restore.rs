@@ -111,7 +111,7 @@ fn is_made_by(cluster: &EtcdCluster, restore: &EtcdRestore) -> bool {
 /// The result of reading the backup, as long as it is known.
 fn checked(restore: &EtcdRestore, context: &Context) -> Option<Done> {
     let (name, namespace) = (agent_job::name_of("check", restore), restore.namespace().unwrap_or_default());
-    match agent_job::look(&name, &namespace, context).progress {
+    match agent_job::observe(&name, &namespace, context).progress {
         Progress::Done { done, .. } => Some(*done),
         _ => None,
     }
@@ -135,7 +135,7 @@ async fn go_on_checking(
         Source::None { reason, message } => return Ok(failed(before, reason, message)),
     };
     let (name, namespace) = (agent_job::name_of("check", restore), restore.namespace().unwrap_or_default());
-    let state = agent_job::look(&name, &namespace, context);
+    let state = agent_job::observe(&name, &namespace, context);
     let claim = from.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str());
     let checking = EtcdRestoreStatus {
         phase: Some(RestorePhase::Validating),

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use etcd_operator_core::corruption::{Hash, confirmed_by, known_after, who_differs};
+use etcd_operator_core::corruption::{Hash, confirmed_by, differing_members, known_after};
 use etcd_operator_core::observed::Membership;
 use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;
@@ -102,7 +102,7 @@ impl CorruptionChecks {
             let (namespace, cluster) = (subject.namespace, subject.cluster);
             warn!(namespace, cluster, ?differing, "members differ from the majority");
         }
-        let is_conclusive = who_differs(hashes).is_some() || !confirmed_by(hashes, &differing).is_empty();
+        let is_conclusive = differing_members(hashes).is_some() || !confirmed_by(hashes, &differing).is_empty();
         all.insert(subject.key(), LastCheck { at: Instant::now(), differing: differing.clone(), is_conclusive });
         differing
     }

@@ -32,7 +32,7 @@ impl Events {
 
     /// Reports what the cluster waits for.
     pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
-        let type_ = if waiting.is_trouble() { EventType::Warning } else { EventType::Normal };
+        let type_ = if waiting.is_warning() { EventType::Warning } else { EventType::Normal };
         self.publish(cluster, type_, waiting.reason, &waiting.message, &cluster.name_any(), waiting.message.clone())
             .await;
     }

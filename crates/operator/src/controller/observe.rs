@@ -81,7 +81,7 @@ pub async fn observe(
         // mistaken for one of this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
         versions: observe_versions(cluster, &objects, &endpoints, &probed).await,
-        backup_first: upgrade_backup::look(&context.client, cluster).await,
+        backup_first: upgrade_backup::observe(&context.client, cluster).await,
         outdated,
         has_rollout_slot: true,
         migrates: cluster.spec.storage.migrate,

@@ -172,11 +172,11 @@ async fn carry_out(
 
 /// Publishes an event about what the cluster waits for, once when the wait begins.
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
-    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.was_announced_by_its_step());
+    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.is_reported_by_its_step());
     let Some(waiting) = waiting else { return };
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions).filter(|it| it.type_ == "Progressing");
     // Something that needs user action is reported again if its message changes.
-    let is_same = |message: &str| !waiting.is_trouble() || message == waiting.message;
+    let is_same = |message: &str| !waiting.is_warning() || message == waiting.message;
     let said = conditions.into_iter().any(|it| it.reason == waiting.reason && is_same(&it.message));
     if !said {
         context.events.waiting(cluster, waiting).await;

@@ -17,9 +17,9 @@ use crate::objects::owner_reference;
 
 /// Whether a backup is required, and its state. If that can't be determined, the backup counts as running: the next
 /// reconcile may know.
-pub async fn look(client: &Client, cluster: &EtcdCluster) -> BackupFirst {
-    if !is_asked_for(cluster) {
-        return BackupFirst::NotAsked;
+pub async fn observe(client: &Client, cluster: &EtcdCluster) -> BackupFirst {
+    if !is_required(cluster) {
+        return BackupFirst::NotRequired;
     }
     look_for_backup(client, cluster).await.unwrap_or_else(|error| {
         warn!(error = describe(&error), "cannot find out about the backup before an upgrade");
@@ -28,7 +28,7 @@ pub async fn look(client: &Client, cluster: &EtcdCluster) -> BackupFirst {
 }
 
 /// Whether the cluster is to be upgraded to a later minor than it runs, and the backup is not disabled.
-fn is_asked_for(cluster: &EtcdCluster) -> bool {
+fn is_required(cluster: &EtcdCluster) -> bool {
     let status = cluster.status.as_ref();
     let accepted = status.and_then(|status| status.target_version.as_deref()).and_then(|it| Version::parse(it).ok());
     let wanted = Version::parse(&cluster.spec.version).ok();

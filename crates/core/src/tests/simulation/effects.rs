@@ -73,8 +73,8 @@ pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effe
         if voters > 1 && etcd.leader == Some(member.id) {
             return Err(format!("c-{ordinal} is restarted while it leads"));
         }
-        let is_doomed = world.api.claims.get(&ordinal).is_some_and(|claim| claim.claim.deleting);
-        if world.storage == Storage::Ephemeral || is_doomed {
+        let is_claim_deleting = world.api.claims.get(&ordinal).is_some_and(|claim| claim.claim.deleting);
+        if world.storage == Storage::Ephemeral || is_claim_deleting {
             return Err(format!("c-{ordinal} is restarted, and its data goes with its pod"));
         }
     }

@@ -238,12 +238,12 @@ fn edit(world: &mut World, event: Event) {
 
 fn elect(world: &mut World, ordinal: u32) {
     let Some(etcd) = &world.etcd else { return };
-    let heir = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
+    let candidate = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
     let whole = |id: u64| world.processes.iter().any(|it| it.identity.member_id == id && it.index >= etcd.acknowledged);
-    if let Some(heir) = heir.filter(|id| whole(*id) && etcd.has_quorum(world))
+    if let Some(candidate) = candidate.filter(|id| whole(*id) && etcd.has_quorum(world))
         && let Some(etcd) = &mut world.etcd
     {
-        etcd.leader = Some(heir);
+        etcd.leader = Some(candidate);
         world.note(|| format!("etcd: c-{ordinal} leads"));
     }
 }

@@ -84,12 +84,12 @@ fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
         faults::strike(world, operator)?;
         rules::check(world)?;
     }
-    rules::calm_down(world, operator)
+    rules::stop_faults(world, operator)
 }
 
 /// The first seed that breaks a rule, with its trace; for a mutant, one that breaks the rule that it should.
 fn first_failure(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<Failure> {
-    let is_meant = |failure: &Failure| mutant.is_none_or(|mutant| failure.broken.contains(mutant.crime()));
+    let is_meant = |failure: &Failure| mutant.is_none_or(|mutant| failure.broken.contains(mutant.expected_violation()));
     let next = AtomicU64::new(seeds.start);
     let failed: Mutex<Option<u64>> = Mutex::new(None);
     thread::scope(|scope| {

@@ -29,7 +29,7 @@ pub enum Mutant {
     /// Works on paused clusters.
     IgnoresThePause,
     /// Removes the leader without moving the leadership.
-    BeheadsTheCluster,
+    RemovesTheLeader,
     /// Never replaces a member that lost its data.
     NeverReplaces,
     /// Counts time against members without observations, or in which none could have recovered.
@@ -70,7 +70,7 @@ impl Mutant {
         Mutant::TakesSilenceForLoss,
         Mutant::DeletesClaimsOfUnresponsiveMembers,
         Mutant::IgnoresThePause,
-        Mutant::BeheadsTheCluster,
+        Mutant::RemovesTheLeader,
         Mutant::NeverReplaces,
         Mutant::CountsEveryMoment,
         Mutant::RestartsTwoAtATime,
@@ -87,7 +87,7 @@ impl Mutant {
     ];
 
     /// What the simulation reports when it catches the mutant for its own defect.
-    pub fn crime(self) -> &'static str {
+    pub fn expected_violation(self) -> &'static str {
         match self {
             Mutant::DropsTheQuorumCheck => "that are left are up",
             Mutant::TrustsItsCaches | Mutant::TakesSilenceForLoss | Mutant::CountsEveryMoment => {
@@ -104,7 +104,7 @@ impl Mutant {
             Mutant::FencesOnSuspicion => "is given up while its member may still run",
             Mutant::DeletesClaimsOfUnresponsiveMembers => "claim is deleted",
             Mutant::IgnoresThePause => "although the cluster is paused",
-            Mutant::BeheadsTheCluster => "is removed while it leads",
+            Mutant::RemovesTheLeader => "is removed while it leads",
             Mutant::RestartsTwoAtATime => "of the other voters are up",
             Mutant::RestartsTheLeader => "is restarted while it leads",
             Mutant::SkipsVersions => "skips a minor version",
@@ -159,7 +159,7 @@ impl Mutant {
                 let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
                 planned.steps.extend(silent.map(|ordinal| Step::DeleteClaim { ordinal: *ordinal }));
             }
-            Mutant::BeheadsTheCluster => {
+            Mutant::RemovesTheLeader => {
                 for step in &mut planned.steps {
                     if let Step::MoveLeader { from, .. } = *step
                         && let Some(leader) = observed.leader()

@@ -35,14 +35,14 @@ const NEVER_RESTS: &str = "it never comes to rest";
 
 /// The faults stop: every machine is repaired, and the user lets the operator work. Lost data stays lost, and hung
 /// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one.
-pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
+pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     world.note(|| "all machines are repaired".to_owned());
     for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
         (machine.on, machine.connected, node.fenced) = (true, true, false);
     }
     // Data in the only pod would be lost with any change to it.
-    let is_doomed = world.api.claims.values().any(|claim| claim.claim.deleting);
-    if world.storage == Storage::Ephemeral || is_doomed {
+    let is_claim_deleting = world.api.claims.values().any(|claim| claim.claim.deleting);
+    if world.storage == Storage::Ephemeral || is_claim_deleting {
         world.api.cluster.replicas = world.api.cluster.replicas.max(2);
     }
     world.api.cluster.paused = false;
@@ -52,13 +52,13 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
     }
     ask_for(world, version_of(possible_minor(world)));
     operator.crash(world);
-    let mut rests = come_to_rest(world, operator);
+    let mut rests = settle(world, operator);
     // The version that the members run may show only now. The user learns from the refusal which version is possible,
     // and sets it.
     let is_refused = matches!(&rests, Err(broken) if broken.starts_with(NEVER_RESTS));
     if is_refused && possible_minor(world) != minor_of(world.api.cluster.wanted) {
         ask_for(world, version_of(possible_minor(world)));
-        rests = come_to_rest(world, operator);
+        rests = settle(world, operator);
     }
     if !rests? {
         return Ok(());
@@ -66,7 +66,7 @@ pub fn calm_down(world: &mut World, operator: &mut Operator) -> Result<(), Broke
     for _ in 0..world.random.below(3) {
         let next = next_version(world);
         ask_for(world, next);
-        if !come_to_rest(world, operator)? {
+        if !settle(world, operator)? {
             break;
         }
     }
@@ -110,7 +110,7 @@ fn next_version(world: &mut World) -> &'static str {
 }
 
 /// Whether the cluster reaches the desired state. If not, too much data is lost for that.
-fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
+fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
     for _ in 0..LOOKS {
         world.settle()?;
         check(world)?;
@@ -122,7 +122,7 @@ fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Brok
         if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
             // One more reconcile has nothing to do but to report.
             operator.reconcile(world)?;
-            return check_as_asked_for(world).map(|()| true);
+            return check_desired_state(world).map(|()| true);
         }
         operator.reconcile(world)?;
         check(world)?;
@@ -136,7 +136,7 @@ fn come_to_rest(world: &mut World, operator: &mut Operator) -> Result<bool, Brok
     check_lost_for_good(world, &operator.plan(world)).map(|()| false)
 }
 
-fn check_as_asked_for(world: &World) -> Result<(), Broken> {
+fn check_desired_state(world: &World) -> Result<(), Broken> {
     let wanted: BTreeSet<u32> = (0..world.api.cluster.replicas).collect();
     let is = |what: &str, ordinals: BTreeSet<u32>| {
         if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }

@@ -49,7 +49,7 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
     let mut acted = Ok(());
     if !is_idle(&planned) {
         // Caches may be stale, and what was done must not be repeated.
-        let Some(live) = observation.look_past_caches(context).await? else { return Ok(Action::await_change()) };
+        let Some(live) = observation.observe_live(context).await? else { return Ok(Action::await_change()) };
         observation = live;
         planned = observation.plan(now);
         acted = carry_out(&planned, &mut observation, context).await;
@@ -75,7 +75,7 @@ impl Observation {
     }
 
     /// The same schedule, read live from the API server, unless it is gone.
-    async fn look_past_caches(&self, context: &Context) -> Result<Option<Observation>, Error> {
+    async fn observe_live(&self, context: &Context) -> Result<Option<Observation>, Error> {
         let (name, namespace) = (self.schedule.name_any(), self.schedule.namespace().unwrap_or_default());
         let schedules: Api<EtcdBackupSchedule> = Api::namespaced(context.client.clone(), &namespace);
         let read = schedules.get_opt(&name).await;

@@ -16,7 +16,7 @@ pub async fn observed(schedule: &EtcdBackupSchedule, context: &Context) -> Resul
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(Deletion::NotBegun) };
     let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
-    let state = agent_job::look(&name, &namespace, context);
+    let state = agent_job::observe(&name, &namespace, context);
     Ok(match state.progress {
         Progress::NotBegun => match location_of_all(schedule) {
             Ok(_) => Deletion::NotBegun,
@@ -65,7 +65,7 @@ pub async fn stop(schedule: &EtcdBackupSchedule, context: &Context) -> Result<()
     let cluster = schedule.status.as_ref().and_then(|status| status.cluster_uid.as_ref());
     let Some(cluster) = cluster else { return Ok(()) };
     let (name, namespace) = (name_of(schedule, cluster), schedule.namespace().unwrap_or_default());
-    let job = agent_job::look(&name, &namespace, context).job;
+    let job = agent_job::observe(&name, &namespace, context).job;
     agent_job::end(&name, &namespace, job, context).await
 }
 
