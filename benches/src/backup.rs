@@ -24,7 +24,7 @@ const BUCKETS: &str = "/var/lib/etcd-lab/stores/s3/buckets";
 const OBJECT: &str = "c.db";
 
 pub fn run() {
-    println!("a database of 2 GB, from etcd to where its copy is kept");
+    println!("a database of 2 GB, from etcd to where its copy is taken");
     let namespace = Namespace::create("bench-backup");
     let started = Instant::now();
     let etcd = filling::large_cluster(&namespace);
@@ -85,7 +85,7 @@ fn save(etcd: &Etcd) -> Copied {
 }
 
 /// What a backup did, and what it took.
-struct Kept {
+struct TakenBackup {
     /// As the agent tells it, without the start of its pod.
     copied: Copied,
     /// From `kubectl apply` to `Completed`.
@@ -93,14 +93,14 @@ struct Kept {
     memory: Memory,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for TakenBackup {
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         let (waited, peak) = (self.waited.as_secs_f64(), self.memory.peak as f64 / f64::from(1 << 20));
         write!(to, "{}, {waited:.1} s after apply, {peak:.1} of {} MiB of memory", self.copied, self.memory.limit >> 20)
     }
 }
 
-fn back_up_to_volume(etcd: &Etcd, name: &str) -> Kept {
+fn back_up_to_volume(etcd: &Etcd, name: &str) -> TakenBackup {
     let claim = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -108,20 +108,20 @@ fn back_up_to_volume(etcd: &Etcd, name: &str) -> Kept {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "3Gi"}}},
     });
     etcd.namespace.apply(&claim.to_string()).unwrap();
-    let kept = back_up(etcd, name, json!({"persistentVolumeClaim": {"claimName": name}}), "None");
+    let taken = back_up(etcd, name, json!({"persistentVolumeClaim": {"claimName": name}}), "None");
     etcd.namespace.kubectl(&format!("delete pvc {name}"));
-    kept
+    taken
 }
 
-fn back_up_to_s3(etcd: &Etcd, name: &str, compression: &str) -> Kept {
+fn back_up_to_s3(etcd: &Etcd, name: &str, compression: &str) -> TakenBackup {
     let bucket = Bucket::create(Store::S3, &format!("bench-{name}"), etcd.namespace);
-    let kept = back_up(etcd, name, bucket.destination(OBJECT), compression);
+    let taken = back_up(etcd, name, bucket.destination(OBJECT), compression);
     // The lab keeps what it is given until it goes.
     fs::remove_file(Path::new(BUCKETS).join(&bucket.name).join(OBJECT)).unwrap();
-    kept
+    taken
 }
 
-fn back_up(etcd: &Etcd, name: &str, destination: Value, compression: &str) -> Kept {
+fn back_up(etcd: &Etcd, name: &str, destination: Value, compression: &str) -> TakenBackup {
     let mut manifest = backup_manifest(name, &etcd.name, destination);
     manifest["spec"]["compression"] = json!(compression);
     settle();
@@ -138,7 +138,7 @@ fn back_up(etcd: &Etcd, name: &str, destination: Value, compression: &str) -> Ke
     assert_eq!(pods_of(&order).len(), 1, "the first attempt at {name} did it: {status}");
     assert_eq!(memory.limit, MEMORY, "the limit of the memory of {name}");
     let copied = Copied { bytes: status["snapshotSize"].as_u64().unwrap(), took: told_by_agent(&order) };
-    Kept { copied, waited, memory }
+    TakenBackup { copied, waited, memory }
 }
 
 fn selector(backup: &str) -> String {

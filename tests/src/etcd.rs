@@ -29,7 +29,7 @@ pub fn manifest(name: &str, replicas: u32) -> Value {
 }
 
 /// One whose members are replaced soon when they are out of reach.
-pub fn impatient_manifest(name: &str, replicas: u32) -> Value {
+pub fn manifest_with_quick_replacement(name: &str, replicas: u32) -> Value {
     let mut manifest = manifest(name, replicas);
     manifest["spec"]["recovery"] = json!({"memberReplacement": {"after": "30s"}});
     manifest

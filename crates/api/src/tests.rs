@@ -101,21 +101,21 @@ fn the_full_sample_is_read() {
 }
 
 #[test]
-fn the_full_sample_shows_the_defaults_of_care() {
+fn the_full_sample_shows_the_defaults_of_recovery_and_maintenance() {
     let shown = serde_saphyr::from_str::<EtcdCluster>(FULL_SAMPLE).unwrap().spec;
     assert!(shown.recovery.is_some() && shown.maintenance.is_some());
     let default = cluster_spec(json!({}));
-    assert_eq!(care(&shown), care(&default));
+    assert_eq!(recovery_and_maintenance(&shown), recovery_and_maintenance(&default));
     assert!(FULL_SAMPLE.contains("\n  paused: false\n"));
 }
 
-/// What is decided about how a cluster is looked after.
-fn care(spec: &EtcdClusterSpec) -> (bool, Option<Duration>, bool, Option<Duration>) {
+/// The settings of recovery and maintenance, with defaults applied.
+fn recovery_and_maintenance(spec: &EtcdClusterSpec) -> (bool, Option<Duration>, bool, Option<Duration>) {
     (spec.paused, spec.replace_after(), spec.defragments(), spec.compare_every())
 }
 
 #[test]
-fn a_cluster_is_looked_after_unless_said_otherwise() {
+fn recovery_and_maintenance_are_on_unless_the_spec_turns_them_off() {
     let (five_minutes, ten_minutes) = (Duration::from_secs(300), Duration::from_secs(600));
     let default = (false, Some(five_minutes), true, Some(ten_minutes));
     for nothing_said in [
@@ -124,14 +124,14 @@ fn a_cluster_is_looked_after_unless_said_otherwise() {
         json!({"recovery": {"memberReplacement": {}}, "maintenance": {"corruptionCheck": {}}}),
         json!({"recovery": null, "maintenance": {"autoDefragment": null, "corruptionCheck": {"interval": null}}}),
     ] {
-        assert_eq!(care(&cluster_spec(nothing_said.clone())), default, "{nothing_said}");
+        assert_eq!(recovery_and_maintenance(&cluster_spec(nothing_said.clone())), default, "{nothing_said}");
     }
     let everything_said = cluster_spec(json!({
         "paused": true,
         "recovery": {"memberReplacement": {"after": "30s"}},
         "maintenance": {"autoDefragment": false, "corruptionCheck": {"interval": "1h30m"}},
     }));
-    assert_eq!(care(&everything_said), (true, Some(Duration::from_secs(30)), false, Some(Duration::from_secs(5400))));
+    assert_eq!(recovery_and_maintenance(&everything_said), (true, Some(Duration::from_secs(30)), false, Some(Duration::from_secs(5400))));
 }
 
 #[test]

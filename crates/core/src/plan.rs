@@ -429,9 +429,9 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     });
     // Waiting for a user does not block maintenance.
     let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| !waiting.is_short());
-    let care = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
+    let maintenance = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
     // A failed step for a member blocks the later steps for it, so steps that may be rejected come last.
-    steps.extend(next.steps.into_iter().chain(care).chain(grow_claims(observed)));
+    steps.extend(next.steps.into_iter().chain(maintenance).chain(grow_claims(observed)));
     Plan { steps, waiting: next.waiting }
 }
 

@@ -1,4 +1,4 @@
-//! A cluster is backed up to every kind of place, and what is restored from there is the same.
+//! A cluster is backed up to every kind of location, and what is restored from there is the same.
 
 use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
 use e2e::etcd::Etcd;
@@ -12,7 +12,7 @@ use crate::{Known, cluster_of, made};
 const KEYS: u32 = 10_000;
 
 /// Where a backup goes and where it is found again, each told in another of the ways in which that can be done.
-struct Place {
+struct Location {
     name: &'static str,
     destination: Value,
     source: Value,
@@ -23,22 +23,22 @@ fn object(namespace: &Namespace, name: &str) -> String {
     format!("{}/{name}.db", namespace.name)
 }
 
-fn in_s3(namespace: &Namespace) -> Place {
+fn in_s3(namespace: &Namespace) -> Location {
     let bucket = Bucket::create(Store::S3, &namespace.name, namespace);
     let destination = bucket.destination("{{ .Namespace }}/{{ .Name }}.db");
-    Place { name: "s3", destination, source: bucket.source(&object(namespace, "s3")), bucket: Some(bucket) }
+    Location { name: "s3", destination, source: bucket.source(&object(namespace, "s3")), bucket: Some(bucket) }
 }
 
 /// The same, with the bucket in the name of the server, as Amazon has it.
-fn in_s3_by_name(namespace: &Namespace) -> Place {
-    let mut place = in_s3(namespace);
-    for access in [&mut place.destination, &mut place.source] {
+fn in_s3_by_name(namespace: &Namespace) -> Location {
+    let mut location = in_s3(namespace);
+    for access in [&mut location.destination, &mut location.source] {
         access["s3"] = json!({"endpoint": "http://s3.lab.internal:9000", "region": "us-east-1"});
     }
-    place
+    location
 }
 
-fn in_gcs(namespace: &Namespace) -> Place {
+fn in_gcs(namespace: &Namespace) -> Location {
     let bucket = Bucket::create(Store::Gcs, &namespace.name, namespace);
     let credentials = json!({"googleCloud": {"secretKeyRef": {"name": "gcs", "key": "gcp.json"}}});
     let destination = json!({"gcsBucket": {"bucketName": bucket.name, "credentials": credentials}});
@@ -47,16 +47,16 @@ fn in_gcs(namespace: &Namespace) -> Place {
         "objectPath": object(namespace, "gcs"),
         "credentials": credentials,
     }});
-    Place { name: "gcs", destination, source, bucket: Some(bucket) }
+    Location { name: "gcs", destination, source, bucket: Some(bucket) }
 }
 
-fn in_azure(namespace: &Namespace) -> Place {
+fn in_azure(namespace: &Namespace) -> Location {
     let bucket = Bucket::create(Store::Azure, &namespace.name, namespace);
     let destination = bucket.destination("{{ .Namespace }}/{{ .Name }}.db");
-    Place { name: "azure", destination, source: json!({"backupName": "azure"}), bucket: Some(bucket) }
+    Location { name: "azure", destination, source: json!({"backupName": "azure"}), bucket: Some(bucket) }
 }
 
-fn in_volume(namespace: &Namespace) -> Place {
+fn in_volume(namespace: &Namespace) -> Location {
     let claim = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -67,7 +67,7 @@ fn in_volume(namespace: &Namespace) -> Place {
     let destination = json!({"persistentVolumeClaim": {"claimName": "backups"}});
     let path = object(namespace, "volume");
     let source = json!({"persistentVolumeClaim": {"claimName": "backups", "path": path}});
-    Place { name: "volume", destination, source, bucket: None }
+    Location { name: "volume", destination, source, bucket: None }
 }
 
 /// A cluster whose keys have a history.
@@ -79,10 +79,10 @@ fn filled_cluster<'a>(namespace: &'a Namespace, version: &str) -> Etcd<'a> {
     etcd
 }
 
-fn assert_backed_up(etcd: &Etcd, known: &Known, version: &str, place: &Place, backup: &Order) {
+fn assert_backed_up(etcd: &Etcd, known: &Known, version: &str, location: &Location, backup: &Order) {
     let status = backup.complete();
     let url = status["objectURL"].as_str().unwrap_or_default();
-    assert!(url.ends_with(&object(etcd.namespace, place.name)), "{status}");
+    assert!(url.ends_with(&object(etcd.namespace, location.name)), "{status}");
     for (field, expected) in [
         ("revision", json!(known.revision)),
         ("keys", json!(KEYS)),
@@ -98,8 +98,8 @@ fn assert_backed_up(etcd: &Etcd, known: &Known, version: &str, place: &Place, ba
     assert_eq!(condition(&status, "Complete")["status"], "True", "{status}");
     assert_eq!(condition(&status, "Verified")["status"], "True", "{status}");
     assert_eq!(condition(&status, "QuorumLost"), Value::Null, "{status}");
-    if let Some(bucket) = &place.bucket {
-        let object = object(etcd.namespace, place.name);
+    if let Some(bucket) = &location.bucket {
+        let object = object(etcd.namespace, location.name);
         bucket.assert_holds(&[&object]);
         let manifest = bucket.manifest_of(&object);
         assert_eq!((&manifest["revision"], &manifest["keys"]), (&status["revision"], &status["keys"]));
@@ -112,33 +112,33 @@ fn assert_backed_up(etcd: &Etcd, known: &Known, version: &str, place: &Place, ba
     }
 }
 
-fn round_trip(namespace: &Namespace, version: &str, places: &[Place]) {
+fn round_trip(namespace: &Namespace, version: &str, locations: &[Location]) {
     let etcd = filled_cluster(namespace, version);
     let known = Known::of(&etcd);
     assert_eq!(known.contents.len(), KEYS as usize);
-    let backups: Vec<Order> = places
+    let backups: Vec<Order> = locations
         .iter()
-        .map(|place| {
-            let mut manifest = backup_manifest(place.name, "c", place.destination.clone());
+        .map(|location| {
+            let mut manifest = backup_manifest(location.name, "c", location.destination.clone());
             manifest["spec"]["verify"] = json!("Restore");
             Order::place(namespace, &manifest)
         })
         .collect();
-    for (place, backup) in places.iter().zip(&backups) {
-        assert_backed_up(&etcd, &known, version, place, backup);
+    for (location, backup) in locations.iter().zip(&backups) {
+        assert_backed_up(&etcd, &known, version, location, backup);
     }
     // Where a backup comes from matters to the first member only, so only the last of the new clusters grows.
-    let sizes = || std::iter::repeat_n(1, places.len() - 1).chain([3]);
-    let restores: Vec<Order> = places
+    let sizes = || std::iter::repeat_n(1, locations.len() - 1).chain([3]);
+    let restores: Vec<Order> = locations
         .iter()
         .zip(sizes())
-        .map(|(place, size)| {
-            let cluster = format!("from-{}", place.name);
-            Order::place(namespace, &restore_manifest(place.name, place.source.clone(), &cluster, size))
+        .map(|(location, size)| {
+            let cluster = format!("from-{}", location.name);
+            Order::place(namespace, &restore_manifest(location.name, location.source.clone(), &cluster, size))
         })
         .collect();
-    for ((place, restore), size) in places.iter().zip(&restores).zip(sizes()) {
-        let (status, restored) = (restore.complete(), made(namespace, &format!("from-{}", place.name)));
+    for ((location, restore), size) in locations.iter().zip(&restores).zip(sizes()) {
+        let (status, restored) = (restore.complete(), made(namespace, &format!("from-{}", location.name)));
         assert_eq!(status["etcdVersion"], version, "{status}");
         assert_eq!(status["restoredRevision"], known.revision, "{status}");
         assert_eq!(restored.object()["spec"]["version"], version);
@@ -157,8 +157,8 @@ fn what_is_backed_up_with_3_5_is_restored_from_s3_and_a_volume() {
 #[test]
 fn what_is_backed_up_with_3_6_is_restored_from_every_kind_of_place() {
     let namespace = Namespace::create("backups-3-6");
-    let places = [in_s3(&namespace), in_gcs(&namespace), in_azure(&namespace), in_volume(&namespace)];
-    round_trip(&namespace, "3.6.16", &places);
+    let locations = [in_s3(&namespace), in_gcs(&namespace), in_azure(&namespace), in_volume(&namespace)];
+    round_trip(&namespace, "3.6.16", &locations);
 }
 
 #[test]

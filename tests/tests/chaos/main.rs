@@ -9,7 +9,7 @@ mod load;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use e2e::etcd::{Etcd, impatient_manifest};
+use e2e::etcd::{Etcd, manifest_with_quick_replacement};
 use e2e::{Namespace, SAFETY};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn no_acknowledged_write_is_lost_whatever_happens() {
     });
     println!("chaos for {time:?} with CHAOS_SEED={seed}");
     let namespace = Namespace::create("chaos");
-    let mut cluster = impatient_manifest("c", 3);
+    let mut cluster = manifest_with_quick_replacement("c", 3);
     cluster["spec"]["maintenance"] = json!({"corruptionCheck": {"interval": "10s"}});
     let etcd = Etcd::create(&namespace, &cluster);
     let id = etcd.status()["clusterID"].clone();

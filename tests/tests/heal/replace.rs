@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::etcd::{Etcd, Members, impatient_manifest, manifest};
+use e2e::etcd::{Etcd, Members, manifest_with_quick_replacement, manifest};
 use e2e::writer::write;
 use e2e::{Namespace, SAFETY, strike};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn a_member_whose_volume_was_wiped_is_replaced_when_its_pod_is_deleted() {
 /// The pod stays, so nothing looks at the data before etcd does: it must not pass for the member that it was.
 #[test]
 fn a_member_whose_volume_was_wiped_is_replaced_when_its_container_is_killed() {
-    is_replaced("heal-wiped-kill", &impatient_manifest("c", 3), |namespace| {
+    is_replaced("heal-wiped-kill", &manifest_with_quick_replacement("c", 3), |namespace| {
         strike::wipe_volume(&namespace.name, "c-1");
         strike::kill_container(&namespace.name, "c-1", "etcd").unwrap();
     });

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use e2e::etcd::{Etcd, impatient_manifest, manifest};
+use e2e::etcd::{Etcd, manifest_with_quick_replacement, manifest};
 use e2e::health::HEALING;
 use e2e::outage::{OutOfService, Outage, wait_for_node};
 use e2e::writer::Writer;
@@ -48,7 +48,7 @@ fn told(etcd: &Etcd) -> String {
 fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back() {
     let _alone = alone();
     let namespace = Namespace::create("power-off");
-    let etcd = Etcd::create(&namespace, &impatient_manifest("c", 3));
+    let etcd = Etcd::create(&namespace, &manifest_with_quick_replacement("c", 3));
     assert_eq!(etcd.nodes().into_values().collect::<BTreeSet<_>>().len(), 3, "each member has a node of its own");
     let (node, member) = node_of_the_operator(&etcd);
     let (before, old_pod) = (etcd.members(), etcd.uids_of("pods")[&member].clone());
@@ -97,7 +97,7 @@ fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back()
 fn a_member_that_no_other_node_takes_is_told_of_and_comes_back_with_its_node() {
     let _alone = alone();
     let namespace = Namespace::create("power-apart");
-    let mut cluster = impatient_manifest("c", 3);
+    let mut cluster = manifest_with_quick_replacement("c", 3);
     let term = json!({
         "labelSelector": {"matchLabels": {"etcd.improbable.io/cluster-name": "c"}},
         "topologyKey": "kubernetes.io/hostname",

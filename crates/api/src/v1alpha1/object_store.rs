@@ -16,8 +16,8 @@ pub struct StoreAccess {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
 
-    /// Optional. Settings for URLs that begin with `s3://`. Without them the region comes from the URL or from the pod's
-    /// surroundings.
+    /// Optional. Settings for URLs that begin with `s3://`. Without them the region comes from the URL or from the
+    /// environment of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<S3Options>,
 
