@@ -131,7 +131,10 @@ fn recovery_and_maintenance_are_on_unless_the_spec_turns_them_off() {
         "recovery": {"memberReplacement": {"after": "30s"}},
         "maintenance": {"autoDefragment": false, "corruptionCheck": {"interval": "1h30m"}},
     }));
-    assert_eq!(recovery_and_maintenance(&everything_said), (true, Some(Duration::from_secs(30)), false, Some(Duration::from_secs(5400))));
+    assert_eq!(
+        recovery_and_maintenance(&everything_said),
+        (true, Some(Duration::from_secs(30)), false, Some(Duration::from_secs(5400)))
+    );
 }
 
 #[test]

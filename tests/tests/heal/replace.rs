@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::etcd::{Etcd, Members, manifest_with_quick_replacement, manifest};
+use e2e::etcd::{Etcd, Members, manifest, manifest_with_quick_replacement};
 use e2e::writer::write;
 use e2e::{Namespace, SAFETY, strike};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use e2e::etcd::{Etcd, manifest_with_quick_replacement, manifest};
+use e2e::etcd::{Etcd, manifest, manifest_with_quick_replacement};
 use e2e::health::HEALING;
 use e2e::outage::{OutOfService, Outage, wait_for_node};
 use e2e::writer::Writer;
