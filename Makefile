@@ -22,14 +22,14 @@ unit: ## The tests that need no lab: T=rollout for those with that in their name
 e2e: ## End-to-end tests on the lab: T=heal for a chapter, T=heal::replace for some of it (needs `make lab-up deploy` first)
 	@scripts/e2e $(T)
 
-simulate: ## Let the planner meet faults in a simulated world: SEEDS=1000000 for that many stories, SEED=4711 to read one
+simulate: ## Run the planner against simulated faults: SEEDS=1000000 for that many runs, SEED=4711 to read one
 	@SIMULATE_SEEDS=$(or $(SEEDS),100000) SIMULATE_SEED=$(SEED) \
 		cargo test --quiet --locked -p etcd-operator-core --lib simulation::no_rule -- --nocapture
 
-chaos: ## Let random faults strike a real cluster on the lab for MINUTES=60 (needs `make lab-up deploy` first)
+chaos: ## Inject random faults into a real cluster on the lab for MINUTES=60 (needs `make lab-up deploy` first)
 	@CHAOS_MINUTES=$(or $(MINUTES),10) cargo test --locked -p e2e --test chaos -- --nocapture
 
-soak: ## The long proofs: ONLY=simulation, ONLY=chaos or ONLY=schedule; without it, a list of them
+soak: ## The long-running tests: ONLY=simulation, ONLY=chaos or ONLY=schedule; without it, a list of them
 	@SEEDS=$(SEEDS) MINUTES=$(MINUTES) CASES=$(CASES) scripts/soak $(ONLY)
 
 bench: ## Measure on the lab, as ratios in one run (needs `make lab-up deploy` first)
@@ -53,7 +53,7 @@ image: ## Build the operator's image, as an archive in target/image/
 deploy: ## Build the image and install (or update) CRDs and operator in the lab
 	@scripts/deploy
 
-generate: ## Write config/crd/, config/install.yaml and docs/reference.md anew from the code
+generate: ## Write config/crd/, config/install.yaml and docs/reference.md from the code
 	@cargo run --quiet --locked -p etcd-operator -- crds --out-dir config/crd
 	@cat config/crd/*.yaml config/operator/namespace.yaml config/operator/rbac.yaml config/operator/deployment.yaml > config/install.yaml
 	@cargo run --quiet --locked -p etcd-operator -- reference --out-file docs/reference.md

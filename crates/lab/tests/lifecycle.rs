@@ -1,4 +1,4 @@
-//! The lab comes and goes: `up` after a clean end, a crash and an interruption; `down` that leaves nothing; and one
+//! The lifecycle of the lab: `up` after a clean end, a crash and an interruption; `down` that leaves nothing; and one
 //! clear sentence for each thing that a machine may lack. There is one lab per machine, so these run one by one, and
 //! they take a running lab down.
 
