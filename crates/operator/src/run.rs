@@ -38,7 +38,7 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
         pull_policy: options.image_pull_policy,
     };
     let domain = environment::cluster_domain(options.cluster_domain);
-    info!(agent_image = settings.agent_image, domain, "found out where it runs");
+    info!(agent_image = settings.agent_image, domain, "detected environment");
     let work = controller::Work {
         client: client.clone(),
         scopes: Scope::of_namespaces(&options.namespaces),

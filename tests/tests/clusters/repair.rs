@@ -82,7 +82,7 @@ fn somebody_elses_pod_is_left_alone() {
     namespace.apply(&manifest("c", 1).to_string()).unwrap();
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
         let events = namespace.kubectl("get events --field-selector reason=ReconcileFailed");
-        if events.contains("belongs to somebody else") { Ok(()) } else { Err(events) }
+        if events.contains("is not owned by this cluster") { Ok(()) } else { Err(events) }
     });
     assert!(try_kubectl("--namespace repair-foreign exec c-0 -- true").is_ok(), "the other pod still runs");
 }
@@ -110,7 +110,7 @@ fn somebody_elses_service_is_left_alone() {
     Etcd::create(&namespace, &manifest("c", 1));
     eventually("the operator says what is in the way", Duration::from_secs(60), || {
         let events = namespace.kubectl("get events --field-selector reason=ReconcileFailed");
-        if events.contains("Service c-client already that belongs to somebody else") { Ok(()) } else { Err(events) }
+        if events.contains("Service c-client already that is not owned by this cluster") { Ok(()) } else { Err(events) }
     });
     assert_eq!(namespace.get("service c-client")["spec"]["ports"][0]["port"], 80, "{SAFETY}it is as it was");
 }

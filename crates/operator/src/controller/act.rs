@@ -271,7 +271,9 @@ impl<'a> Actor<'a> {
             return Err(Error::OutOfDate(format!("the old pod {name} is still stopping")));
         }
         if !is_pod_of(&found, peer) {
-            return Err(Error::Impossible(format!("there is a pod {name} already, and it belongs to somebody else")));
+            return Err(Error::Impossible(format!(
+                "there is a pod {name} already, and it is not owned by this cluster"
+            )));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
         self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await?;

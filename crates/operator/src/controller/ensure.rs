@@ -113,7 +113,7 @@ impl Ensure<'_> {
                 let found = self.api::<K>().get(&name).await.map_err(failed)?;
                 if !self.belongs_to_cluster(&found) {
                     return Err(Error::Impossible(format!(
-                        "there is a {kind} {name} already that belongs to somebody else"
+                        "there is a {kind} {name} already that is not owned by this cluster"
                     )));
                 }
                 let parameters = PatchParams::apply(FIELD_MANAGER).force();

@@ -45,7 +45,7 @@ impl Candidate {
         let now = Instant::now();
         let sighting = Sighting::after(seen.clone(), lease.spec.clone().unwrap_or_default(), now);
         if seen.as_ref().is_none_or(|seen| seen.holder() != sighting.holder()) {
-            info!(leader = sighting.holder().unwrap_or("nobody"), "saw who leads");
+            info!(leader = sighting.holder().unwrap_or("none"), "observed leader");
         }
         let decision = what_to_do(&sighting, &self.identity, now);
         *seen = Some(sighting);
