@@ -348,12 +348,13 @@ fn statements(status: &EtcdBackupStatus) -> Vec<Statement> {
     let failed = (status.phase == Some(BackupPhase::Failed))
         .then(|| Statement::yes("Failed", reason.unwrap_or("Failed"), message.clone()));
     let verified = status.verified.map(|verified| match verified {
-        true => Statement::yes("Verified", "Restored", "it was restored, and what came out is what was backed up"),
+        true => Statement::yes("Verified", "Restored", "it was restored, and the restored data matches"),
         false => Statement::no("Verified", reason.unwrap_or("Failed"), message),
     });
     let member = status.member.as_deref().unwrap_or_default();
     let quorum = (status.with_quorum == Some(false)).then(|| {
-        let message = format!("no quorum of the members answered; this is what {member} had, as far as it knew");
+        let message =
+            format!("no quorum of the members answered; this is the data of {member}; newer writes may be missing");
         Statement::yes("QuorumLost", "SurvivingMember", message)
     });
     [complete].into_iter().chain(failed).chain(verified).chain(quorum).collect()
