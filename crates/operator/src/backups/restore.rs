@@ -46,6 +46,8 @@ pub async fn reconcile(restore: &EtcdRestore, context: &Context) -> Result<Actio
         start_time: Some(started),
         cluster_name: Some(template.cluster_name.clone()),
         observed_generation: restore.metadata.generation,
+        // Written by earlier operators only.
+        doing: None,
         ..before.clone()
     };
     let mut after = match cluster_of(restore, context).await? {
