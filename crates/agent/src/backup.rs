@@ -30,7 +30,7 @@ const TIDYING: Duration = Duration::from_secs(10);
 pub async fn take(task: &Backup, shutdown: &Shutdown) -> Result<Done, Failure> {
     let to = Destination::open(&task.to)?;
     let manifest = match shutdown.before(to.what_is_there(&task.origin)).await? {
-        There::Nothing => take_anew(task, &to, shutdown).await?,
+        There::Nothing => take_new(task, &to, shutdown).await?,
         There::Whole(manifest) => {
             info!(url = to.url(), revision = manifest.revision, "an earlier attempt has done this already");
             *manifest
@@ -55,7 +55,7 @@ fn not_pruned(failure: Failure) -> Pruned {
 }
 
 /// Asks one member after the other until one gives its snapshot.
-async fn take_anew(task: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
+async fn take_new(task: &Backup, to: &Destination, shutdown: &Shutdown) -> Result<Manifest, Failure> {
     let mut failures = Vec::new();
     for member in shutdown.before(members::reachable(&task.endpoints)).await? {
         match take_from(member, task, to, shutdown).await {
@@ -79,7 +79,14 @@ async fn take_from(
 ) -> Result<Manifest, Failure> {
     let mut begun = shutdown.before(begin(&member)).await?;
     let (revision, keys, db_size) = (begun.status.revision, begun.keys, begun.status.db_size);
-    info!(member = member.said.url, version = begun.status.version, revision, keys, db_size, "the snapshot comes");
+    info!(
+        member = member.probed.url,
+        version = begun.status.version,
+        revision,
+        keys,
+        db_size,
+        "streaming the snapshot"
+    );
 
     let start = Instant::now();
     let encoding = Encoding { compress: task.compress, recipients: task.recipients.clone() };
@@ -98,7 +105,7 @@ async fn take_from(
     };
     let encoded = shutdown.before(upload.finish()).await.map_err(|failure| Failure {
         message: match failure.reason {
-            Reason::BadStream => format!("the snapshot of {}: {}", member.said.url, failure.message),
+            Reason::BadStream => format!("the snapshot of {}: {}", member.probed.url, failure.message),
             _ => failure.message,
         },
         ..failure
@@ -132,11 +139,11 @@ async fn begin(member: &ReachableMember) -> Result<Begun, Failure> {
         let status = client.status().await.map_err(unreachable)?;
         let mut rest = client.snapshot().await.map_err(unreachable)?;
         let first = rest.next().await.map_err(broken)?;
-        let first = first.ok_or_else(|| bad_stream(format!("the snapshot of {} is empty", member.said.url)))?;
+        let first = first.ok_or_else(|| bad_stream(format!("the snapshot of {} is empty", member.probed.url)))?;
         // An address may stand for several members, and the connection may have been lost in between.
         let after = client.status().await.map_err(unreachable)?;
-        if [status.member_id, after.member_id] != [member.said.status.member_id; 2] {
-            let message = format!("behind {} there is another member from one call to the next", member.said.url);
+        if [status.member_id, after.member_id] != [member.probed.status.member_id; 2] {
+            let message = format!("behind {} there is another member from one call to the next", member.probed.url);
             return Err(Failure { reason: Reason::EtcdUnreachable, message });
         }
         match client.with_deadline(COUNTING).count_keys(status.revision).await {
@@ -182,7 +189,7 @@ fn manifest(
         revision: signed(begun.status.revision),
         keys: signed(begun.keys),
         etcd_version: begun.status.version,
-        member: member.said.url.clone(),
+        member: member.probed.url.clone(),
         with_quorum: member.with_quorum,
         taken_at: begun.taken_at,
         snapshot_size: encoded.snapshot.size,

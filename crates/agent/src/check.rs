@@ -32,7 +32,7 @@ pub async fn read<W: Write + Send + 'static>(
     let (decoded, into) = download(from, identity.as_deref(), into).await?;
     decoded.check(manifest.as_ref(), task)?;
     let (object_size, snapshot_size) = (decoded.object.size, decoded.snapshot.size);
-    info!(object_size, snapshot_size, seconds = begin.elapsed().as_secs_f32(), "the backup is whole");
+    info!(object_size, snapshot_size, seconds = begin.elapsed().as_secs_f32(), "the backup is complete");
     let found = SnapshotFile { snapshot_size, snapshot_sha256: decoded.snapshot.sha256 };
     let found = manifest.is_none().then_some(found);
     Ok((Done { manifest, found, ..Done::default() }, into))

@@ -1,4 +1,4 @@
-//! Asks the members how they are.
+//! Probes the members: their status, and whether they serve a linearizable read.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use etcd_operator_store::report::Failure;
 use futures::future::join_all;
 use tracing::info;
 
-use crate::select_member::{Answer, Said, members_to_try};
+use crate::select_member::{Answer, MemberStatus, members_to_try};
 
-/// How long one of them may take to say how it is.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a quorum is waited for: a cluster that chooses a new leader has one in a moment.
 const WITHOUT_QUORUM: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// A member that may be asked for its snapshot, over the connection over which it said how it is.
+/// A member that may be asked for its snapshot, over the connection over which it was probed.
 pub struct ReachableMember {
     pub client: MemberClient,
-    pub said: Said,
+    pub probed: MemberStatus,
     pub with_quorum: bool,
 }
 
@@ -38,11 +38,11 @@ pub async fn reachable(endpoints: &[String]) -> Result<Vec<ReachableMember>, Fai
         let choice = choice?;
         let answered = answers.iter().filter(|answer| answer.is_ok()).count();
         let (can_be_asked, with_quorum) = (choice.best_first.len(), choice.with_quorum);
-        info!(members = endpoints.len(), answered, can_be_asked, with_quorum, "asked the members how they are");
+        info!(members = endpoints.len(), answered, can_be_asked, with_quorum, "probed members");
         let mut all: Vec<Option<ReachableMember>> = clients
             .into_iter()
             .zip(answers)
-            .map(|(client, answer)| Some(ReachableMember { client: client?, said: answer.ok()?, with_quorum }))
+            .map(|(client, answer)| Some(ReachableMember { client: client?, probed: answer.ok()?, with_quorum }))
             .collect();
         return Ok(choice.best_first.into_iter().filter_map(|index| all.get_mut(index)?.take()).collect());
     }
@@ -50,15 +50,15 @@ pub async fn reachable(endpoints: &[String]) -> Result<Vec<ReachableMember>, Fai
 
 async fn ask(url: &str) -> (Option<MemberClient>, Answer) {
     match status(url).await {
-        Ok((client, said)) => (Some(client), Ok(said)),
+        Ok((client, probed)) => (Some(client), Ok(probed)),
         Err(error) => (None, Err(error.to_string())),
     }
 }
 
-async fn status(url: &str) -> Result<(MemberClient, Said), Error> {
-    let mut client = MemberClient::new(url, PATIENCE)?;
+async fn status(url: &str) -> Result<(MemberClient, MemberStatus), Error> {
+    let mut client = MemberClient::new(url, REQUEST_TIMEOUT)?;
     let status = client.status().await?;
     // Over a clone, so that the connection stays what it is if no answer comes.
-    let agreed_on_a_read = client.with_deadline(PATIENCE).check_linearizable_read().await.is_ok();
-    Ok((client, Said { url: url.into(), status, agreed_on_a_read }))
+    let linearizable_read_ok = client.with_deadline(REQUEST_TIMEOUT).check_linearizable_read().await.is_ok();
+    Ok((client, MemberStatus { url: url.into(), status, linearizable_read_ok }))
 }

@@ -5,18 +5,18 @@ use std::cmp::Reverse;
 use etcd_operator_etcd::{AlarmKind, Status};
 use etcd_operator_store::report::{Failure, Reason};
 
-/// What came of asking one address. The error says at which, and why.
-pub type Answer = Result<Said, String>;
+/// The result of asking one address. The error names the address and the cause.
+pub type Answer = Result<MemberStatus, String>;
 
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct MemberStatus {
     pub url: String,
     pub status: Status,
-    /// Whether the member served a read that the cluster agreed on. Learners never do.
-    pub agreed_on_a_read: bool,
+    /// Whether the member served a linearizable read. Learners never do.
+    pub linearizable_read_ok: bool,
 }
 
-/// Whom to ask.
+/// The members to ask.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
     pub with_quorum: bool,
@@ -27,29 +27,30 @@ pub struct Choice {
 /// With a quorum, the members that are part of it: each has all that was acknowledged when it was asked. Without one, all
 /// that answer: the one that has most comes first. Never a member whose data is known to be wrong.
 pub fn members_to_try(answers: &[Answer]) -> Result<Choice, Failure> {
-    let all_said = || answers.iter().enumerate().filter_map(|(index, answer)| Some((index, answer.as_ref().ok()?)));
-    are_of_one_cluster(all_said().map(|(_, said)| said))?;
-    let with_quorum = all_said().any(|(_, said)| is_in_quorum(said));
-    let mut chosen: Vec<(usize, &Said)> = all_said().filter(|(_, said)| !is_corrupt(&said.status)).collect();
+    let answered = || answers.iter().enumerate().filter_map(|(index, answer)| Some((index, answer.as_ref().ok()?)));
+    are_of_one_cluster(answered().map(|(_, member)| member))?;
+    let with_quorum = answered().any(|(_, member)| is_in_quorum(member));
+    let mut chosen: Vec<(usize, &MemberStatus)> =
+        answered().filter(|(_, member)| !is_corrupt(&member.status)).collect();
     if with_quorum {
-        chosen.retain(|(_, said)| is_in_quorum(said) || (said.status.is_learner && said.status.leader != 0));
-        chosen.sort_by_key(|(_, Said { status, .. })| {
+        chosen.retain(|(_, member)| is_in_quorum(member) || (member.status.is_learner && member.status.leader != 0));
+        chosen.sort_by_key(|(_, MemberStatus { status, .. })| {
             let leads = status.leader == status.member_id;
             (status.is_learner, !is_healthy(status), leads, Reverse(status.raft_applied_index))
         });
     } else {
-        chosen.sort_by_key(|(_, Said { status, .. })| {
+        chosen.sort_by_key(|(_, MemberStatus { status, .. })| {
             (Reverse(status.revision), status.is_learner, Reverse(status.raft_applied_index))
         });
     }
     if chosen.is_empty() {
-        return Err(Failure { reason: Reason::EtcdUnreachable, message: why_nobody(answers) });
+        return Err(Failure { reason: Reason::EtcdUnreachable, message: no_member_reason(answers) });
     }
     Ok(Choice { with_quorum, best_first: chosen.into_iter().map(|(index, _)| index).collect() })
 }
 
-fn is_in_quorum(said: &Said) -> bool {
-    said.status.leader != 0 && said.agreed_on_a_read
+fn is_in_quorum(member: &MemberStatus) -> bool {
+    member.status.leader != 0 && member.linearizable_read_ok
 }
 
 /// A full member has no room for more, but nothing is wrong with what it has.
@@ -63,19 +64,21 @@ fn is_corrupt(status: &Status) -> bool {
     status.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt && alarm.member_id == status.member_id)
 }
 
-fn are_of_one_cluster<'a>(mut all_said: impl Iterator<Item = &'a Said>) -> Result<(), Failure> {
-    let Some(first) = all_said.next() else { return Ok(()) };
-    let Some(other) = all_said.find(|said| said.status.cluster_id != first.status.cluster_id) else { return Ok(()) };
+fn are_of_one_cluster<'a>(mut answered: impl Iterator<Item = &'a MemberStatus>) -> Result<(), Failure> {
+    let Some(first) = answered.next() else { return Ok(()) };
+    let Some(other) = answered.find(|member| member.status.cluster_id != first.status.cluster_id) else {
+        return Ok(());
+    };
     let message = format!(
-        "{} belongs to cluster {:x} and {} to cluster {:x}: which of them to back up can't be told",
+        "{} belongs to cluster {:x} and {} to cluster {:x}: which of them to back up is ambiguous",
         first.url, first.status.cluster_id, other.url, other.status.cluster_id
     );
     Err(Failure { reason: Reason::InvalidRequest, message })
 }
 
-fn why_nobody(answers: &[Answer]) -> String {
+fn no_member_reason(answers: &[Answer]) -> String {
     let reasons = answers.iter().map(|answer| match answer {
-        Ok(said) => format!("the data of {} is not that of the other members (alarm CORRUPT)", said.url),
+        Ok(member) => format!("the data of {} is not that of the other members (alarm CORRUPT)", member.url),
         Err(why) => why.clone(),
     });
     let reasons: Vec<String> = reasons.collect();
@@ -94,7 +97,7 @@ mod tests {
     const LEADER: u64 = 1;
 
     /// A healthy follower that is part of the quorum.
-    fn said(member_id: u64) -> Said {
+    fn member(member_id: u64) -> MemberStatus {
         let status = Status {
             member_id,
             cluster_id: 0xc1,
@@ -113,32 +116,32 @@ mod tests {
             errors: Vec::new(),
             alarms: Vec::new(),
         };
-        Said { url: format!("http://m{member_id}:2379"), status, agreed_on_a_read: true }
+        MemberStatus { url: format!("http://m{member_id}:2379"), status, linearizable_read_ok: true }
     }
 
-    fn behind(mut said: Said, by: u64) -> Said {
-        said.status.revision -= by;
-        said.status.raft_applied_index -= by;
-        said
+    fn behind(mut member: MemberStatus, by: u64) -> MemberStatus {
+        member.status.revision -= by;
+        member.status.raft_applied_index -= by;
+        member
     }
 
-    fn learner(mut said: Said) -> Said {
-        said.status.is_learner = true;
-        said.agreed_on_a_read = false;
-        said
+    fn learner(mut member: MemberStatus) -> MemberStatus {
+        member.status.is_learner = true;
+        member.linearizable_read_ok = false;
+        member
     }
 
-    fn alone(mut said: Said) -> Said {
-        said.status.leader = 0;
-        said.status.errors.push("etcdserver: no leader".into());
-        said.agreed_on_a_read = false;
-        said
+    fn alone(mut member: MemberStatus) -> MemberStatus {
+        member.status.leader = 0;
+        member.status.errors.push("etcdserver: no leader".into());
+        member.linearizable_read_ok = false;
+        member
     }
 
-    fn alarmed(mut said: Said, kind: AlarmKind, member_id: u64) -> Said {
-        said.status.errors.push(format!("memberID:{member_id} alarm:{kind} "));
-        said.status.alarms.push(Alarm { member_id, kind });
-        said
+    fn alarmed(mut member: MemberStatus, kind: AlarmKind, member_id: u64) -> MemberStatus {
+        member.status.errors.push(format!("memberID:{member_id} alarm:{kind} "));
+        member.status.alarms.push(Alarm { member_id, kind });
+        member
     }
 
     fn silent(member_id: u64) -> Answer {
@@ -154,56 +157,56 @@ mod tests {
 
     #[test]
     fn followers_come_before_the_leader_and_learners_last() {
-        assert_order(true, &[2, 1, 3], vec![Ok(said(1)), Ok(said(2)), Ok(learner(said(3)))]);
-        assert_order(true, &[3, 2, 1], vec![Ok(said(1)), Ok(behind(said(2), 5)), Ok(said(3))]);
-        assert_order(true, &[LEADER], vec![Ok(said(LEADER)), silent(2), silent(3)]);
+        assert_order(true, &[2, 1, 3], vec![Ok(member(1)), Ok(member(2)), Ok(learner(member(3)))]);
+        assert_order(true, &[3, 2, 1], vec![Ok(member(1)), Ok(behind(member(2), 5)), Ok(member(3))]);
+        assert_order(true, &[LEADER], vec![Ok(member(LEADER)), silent(2), silent(3)]);
     }
 
     #[test]
     fn a_member_outside_the_quorum_is_not_asked_if_there_is_one() {
-        assert_order(true, &[2, 1], vec![Ok(said(1)), Ok(said(2)), Ok(alone(said(3)))]);
-        let mut cut_off = said(3);
-        cut_off.agreed_on_a_read = false;
-        assert_order(true, &[2, 1], vec![Ok(said(1)), Ok(said(2)), Ok(cut_off)]);
+        assert_order(true, &[2, 1], vec![Ok(member(1)), Ok(member(2)), Ok(alone(member(3)))]);
+        let mut cut_off = member(3);
+        cut_off.linearizable_read_ok = false;
+        assert_order(true, &[2, 1], vec![Ok(member(1)), Ok(member(2)), Ok(cut_off)]);
         // A learner that has no leader has lost touch.
-        assert_order(true, &[1], vec![Ok(said(1)), Ok(alone(learner(said(2))))]);
+        assert_order(true, &[1], vec![Ok(member(1)), Ok(alone(learner(member(2))))]);
     }
 
     #[test]
     fn without_a_quorum_the_member_that_has_most_is_asked() {
-        let answers = vec![Ok(alone(behind(said(1), 7))), silent(2), Ok(alone(said(3)))];
+        let answers = vec![Ok(alone(behind(member(1), 7))), silent(2), Ok(alone(member(3)))];
         assert_order(false, &[3, 1], answers);
-        assert_order(false, &[2, 1], vec![Ok(alone(learner(said(1)))), Ok(alone(said(2)))]);
-        assert_order(false, &[1, 2], vec![Ok(alone(learner(said(1)))), Ok(alone(behind(said(2), 1)))]);
+        assert_order(false, &[2, 1], vec![Ok(alone(learner(member(1)))), Ok(alone(member(2)))]);
+        assert_order(false, &[1, 2], vec![Ok(alone(learner(member(1)))), Ok(alone(behind(member(2), 1)))]);
     }
 
     #[test]
     fn a_full_member_is_as_good_as_any_and_a_complaining_one_is_not() {
-        let full = |id| alarmed(said(id), AlarmKind::NoSpace, 3);
+        let full = |id| alarmed(member(id), AlarmKind::NoSpace, 3);
         assert_order(true, &[2, 3, 1], vec![Ok(full(1)), Ok(full(2)), Ok(full(3))]);
-        let mut complaining = said(2);
+        let mut complaining = member(2);
         complaining.status.errors.push("something".into());
-        assert_order(true, &[3, 1, 2], vec![Ok(said(1)), Ok(complaining), Ok(said(3))]);
+        assert_order(true, &[3, 1, 2], vec![Ok(member(1)), Ok(complaining), Ok(member(3))]);
     }
 
     #[test]
     fn a_member_whose_data_is_wrong_is_never_asked() {
-        let blamed = |id| alarmed(said(id), AlarmKind::Corrupt, 3);
+        let blamed = |id| alarmed(member(id), AlarmKind::Corrupt, 3);
         assert_order(true, &[2, 1], vec![Ok(blamed(1)), Ok(blamed(2)), Ok(blamed(3))]);
         let failure = members_to_try(&[silent(1), silent(2), Ok(blamed(3))]).unwrap_err();
         assert_eq!(failure.reason, Reason::EtcdUnreachable);
         for part in ["http://m1:2379: no answer within 5s", "http://m2:2379", "data of http://m3:2379 is not that of"] {
             assert!(failure.message.contains(part), "{}", failure.message);
         }
-        // Nobody is blamed: it can't be told who is right.
-        assert_order(true, &[2], vec![Ok(alarmed(said(2), AlarmKind::Corrupt, 0))]);
+        // etcd names no member: which one is right is unknown.
+        assert_order(true, &[2], vec![Ok(alarmed(member(2), AlarmKind::Corrupt, 0))]);
     }
 
     #[test]
     fn members_of_different_clusters_are_refused() {
-        let mut stranger = said(2);
+        let mut stranger = member(2);
         stranger.status.cluster_id = 0xc2;
-        let failure = members_to_try(&[Ok(said(1)), silent(3), Ok(stranger)]).unwrap_err();
+        let failure = members_to_try(&[Ok(member(1)), silent(3), Ok(stranger)]).unwrap_err();
         assert_eq!(failure.reason, Reason::InvalidRequest);
         assert!(failure.message.contains("http://m1:2379 belongs to cluster c1"), "{}", failure.message);
         assert!(failure.message.contains("http://m2:2379 to cluster c2"), "{}", failure.message);

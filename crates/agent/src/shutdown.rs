@@ -33,7 +33,7 @@ impl Shutdown {
             biased;
             // An error means that the sender is gone, which happens only when the runtime itself is being torn down.
             _ = begun.wait_for(|begun| *begun) => {
-                Err(Failure { reason: Reason::Stopped, message: "the pod was told to end before it was done".into() })
+                Err(Failure { reason: Reason::Stopped, message: "the pod was terminated before it finished".into() })
             }
             outcome = work => outcome,
         }

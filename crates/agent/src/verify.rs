@@ -14,7 +14,7 @@ use crate::numbers::{signed, unsigned};
 /// How long etcd may take to start.
 const STARTING: Duration = Duration::from_secs(120);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to go through its keys, or to read and hash all of its data.
 const READING: Duration = Duration::from_secs(600);
 
@@ -24,13 +24,13 @@ pub async fn verify(task: &Verify) -> Result<Done, Failure> {
         reason: Reason::NoSuchObject,
         message: format!("beside {} there is no manifest to compare with", from.url()),
     })?;
-    let mut etcd = MemberClient::new(&task.endpoint, PATIENCE)
+    let mut etcd = MemberClient::new(&task.endpoint, REQUEST_TIMEOUT)
         .map_err(|e| Failure { reason: Reason::InvalidRequest, message: e.to_string() })?;
     let status = started(&mut etcd).await?;
     info!(endpoint = task.endpoint, version = status.version, revision = status.revision, "etcd has started");
     let remark = compare(&mut etcd.with_deadline(READING), &status, &manifest).await?;
     let compared = remark.as_deref().unwrap_or("revision, number of keys and hash");
-    info!(revision = manifest.revision, keys = manifest.keys, compared, "what was restored is what was backed up");
+    info!(revision = manifest.revision, keys = manifest.keys, compared, "the restored data matches");
     // What is not written down would be forgotten with the EtcdBackup, and the backup could go for one that is no good.
     from.write_proof(&manifest).await?;
     Ok(Done { manifest: Some(manifest), remark, ..Done::default() })

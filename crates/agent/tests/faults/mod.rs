@@ -50,7 +50,7 @@ async fn a_member_that_is_killed_leaves_nothing() {
     let bucket = dir.path().join("bucket");
     let slow = Proxy::start(&etcd.client_url, HALF, Fault::Stall);
     let pod = Pod::start(&Task::Backup(Box::new(backup(&[&slow.url], &bucket.join("nightly.db")))));
-    slow.wait_until_it_strikes();
+    slow.wait_until_injected();
     etcd.stop();
     let failure = pod.end().failed(1);
     assert_eq!(failure.reason, Reason::BadStream, "{}", failure.message);
@@ -64,7 +64,7 @@ async fn a_pod_that_is_told_to_end_does_so_at_once_and_leaves_nothing() {
     let bucket = dir.path().join("bucket");
     let slow = Proxy::start(&etcd.client_url, HALF, Fault::Stall);
     let pod = Pod::start(&Task::Backup(Box::new(backup(&[&slow.url], &bucket.join("nightly.db")))));
-    slow.wait_until_it_strikes();
+    slow.wait_until_injected();
     let begin = Instant::now();
     pod.terminate();
     let failure = pod.end().failed(1);
@@ -81,7 +81,7 @@ async fn a_pod_that_is_killed_leaves_nothing_that_the_next_attempt_does_not_clea
     let object = bucket.join("nightly.db");
     let slow = Proxy::start(&etcd.client_url, HALF, Fault::Stall);
     let pod = Pod::start(&Task::Backup(Box::new(backup(&[&slow.url], &object))));
-    slow.wait_until_it_strikes();
+    slow.wait_until_injected();
     pod.kill();
     assert!(!object.exists());
     assert!(!names_in(&bucket).is_empty(), "it was killed before it began");

@@ -18,7 +18,7 @@ pub enum Fault {
 
 pub struct Proxy {
     pub url: String,
-    struck: Arc<AtomicBool>,
+    injected: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -28,9 +28,9 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let member = member_url.strip_prefix("http://").unwrap().to_owned();
-        let struck = Arc::new(AtomicBool::new(false));
+        let injected = Arc::new(AtomicBool::new(false));
         let connections = Arc::new(AtomicUsize::new(0));
-        let (tell, count) = (Arc::clone(&struck), Arc::clone(&connections));
+        let (tell, count) = (Arc::clone(&injected), Arc::clone(&connections));
         thread::spawn(move || {
             for agent in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -51,7 +51,7 @@ impl Proxy {
                 });
             }
         });
-        Self { url, struck, connections }
+        Self { url, injected, connections }
     }
 
     /// How many there were.
@@ -59,9 +59,9 @@ impl Proxy {
         self.connections.load(Ordering::SeqCst)
     }
 
-    pub fn wait_until_it_strikes(&self) {
+    pub fn wait_until_injected(&self) {
         let begin = Instant::now();
-        while !self.struck.load(Ordering::SeqCst) {
+        while !self.injected.load(Ordering::SeqCst) {
             assert!(begin.elapsed() < Duration::from_secs(30), "too little came through");
             thread::sleep(Duration::from_millis(10));
         }
