@@ -32,7 +32,7 @@ pub fn read_identities(text: &str) -> Result<Vec<Identity>, Failure> {
     lines.map(read).collect()
 }
 
-/// Reads `object` to its end, writes the snapshot in it, and looks whether it is whole. What was written may only be used
+/// Reads `object` to its end, writes the snapshot in it, and checks whether it is complete. What was written may only be used
 /// if this succeeds. `url` is what messages call it.
 pub fn decode(
     url: &str,

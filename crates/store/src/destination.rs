@@ -35,7 +35,7 @@ pub struct Destination {
 pub enum There {
     /// Nothing, or what an earlier attempt at the same backup left behind: it may be written.
     Nothing,
-    /// This very backup, whole: an earlier attempt succeeded.
+    /// This very backup, complete: an earlier attempt succeeded.
     Whole(Box<Manifest>),
     /// Something else, in words. It must not be touched.
     Foreign(String),
@@ -117,7 +117,7 @@ impl Destination {
         })
     }
 
-    /// With this the backup is whole.
+    /// With this the backup is complete.
     pub async fn write_manifest(&self, manifest: &Manifest) -> Result<(), Failure> {
         let key = self.beside(self.object()?, SUFFIX)?;
         let text =
@@ -130,7 +130,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Writes down that this backup was restored for a test and was whole, unless that was done before.
+    /// Records that this backup was restored for a test and was complete, unless that was done before.
     pub async fn write_proof(&self, manifest: &Manifest) -> Result<(), Failure> {
         let object = self.object()?;
         if self.is_proven(object, manifest).await? {

@@ -37,7 +37,7 @@ pub async fn list(directory: &Path) -> Result<Vec<Path>, Failure> {
     .await
 }
 
-/// Removes what killed pods have left of an object: it is written under a name with a number behind it until it is whole.
+/// Removes what killed pods have left of an object: it is written under a name with a number behind it until it is complete.
 pub async fn remove_leftovers(object: &Path) -> Result<(), Failure> {
     let path = on_disk(object);
     blocking(move || {

@@ -1,4 +1,4 @@
-//! What lies beside every backup: what it is, so that nobody has to open it to know, and whole so that it can be checked.
+//! Metadata stored next to a backup: what it contains, and the sizes and hashes to check it with, without opening it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -36,10 +36,10 @@ pub struct Manifest {
     /// `age`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption: Option<String>,
-    /// What etcd's HashKV said at `revision`, if the backup was to be verified.
+    /// The result of etcd's HashKV at `revision`, if the backup was to be verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_hash: Option<KvHash>,
-    /// Whether the backup is to be verified. Then it is as good as others only once its proof lies beside it.
+    /// Whether the backup is to be verified. Then it counts like others only once its proof is stored next to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub to_verify: bool,
 }

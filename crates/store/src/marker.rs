@@ -1,5 +1,5 @@
-//! What lies beside an object that is being written: whose it is, so that what a killed pod leaves behind can be told from
-//! what is somebody else's.
+//! The marker stored next to an object while it is uploaded: which backup it belongs to, so that what a killed pod leaves
+//! behind can be distinguished from objects of others.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

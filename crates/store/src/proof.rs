@@ -1,5 +1,5 @@
-//! What lies beside a backup that was restored for a test, and was whole. It is an object of its own, because what is stored
-//! is never overwritten, and in some buckets cannot be.
+//! The proof stored next to a backup that was restored for a test and was complete. It is an object of its own, because
+//! stored objects are never overwritten, and in some buckets cannot be.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Removing the backups of a schedule that no rule keeps, and what its killed pods have left behind.
+//! Deletes the backups of a schedule that no retention rule keeps, and what its killed pods have left behind.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::destination::Destination;
 use crate::manifest::{self, Manifest};
 use crate::multipart::remove_named;
 use crate::report::{Failure, Pruned};
-use crate::retention::{Proof, Stored, what_may_go};
+use crate::retention::{Proof, Stored, backups_to_delete};
 use crate::task::Retention;
 use crate::{files, marker, proof};
 
@@ -41,14 +41,14 @@ pub async fn prune(
     let (backups, orphans) = find_backups(below, schedule, &names, &mut problems).await;
     let stored: Vec<_> = backups.iter().map(|backup| backup.stored).collect();
     let may_go = match retention {
-        Some(rules) => what_may_go(rules, &stored, now)?,
+        Some(rules) => backups_to_delete(rules, &stored, now)?,
         None => (0..backups.len()).collect(),
     };
     let kept = count(backups.len() - may_go.len());
     let may_go = may_go.iter().map(|&index| &backups[index].object);
     if retention.is_some_and(|rules| rules.dry_run) {
-        let would_delete = as_far_as_there_is_room(may_go.map(|object| below.name_of(object)));
-        return Ok(Pruned { kept, would_delete, problem: in_words(&problems), ..Pruned::default() });
+        let would_delete = truncated(may_go.map(|object| below.name_of(object)));
+        return Ok(Pruned { kept, would_delete, problem: summary(&problems), ..Pruned::default() });
     }
 
     let mut deleted = 0;
@@ -61,10 +61,10 @@ pub async fn prune(
     for object in &orphans {
         problems.extend(delete(below, object).await.err().map(|failure| failure.message));
     }
-    remove_proofs_of_nothing(below, schedule, &names, &mut problems).await;
+    remove_orphaned_proofs(below, schedule, &names, &mut problems).await;
     let begun_before = if retention.is_some() { now - ABANDONED_AFTER } else { Timestamp::MAX };
     remove_abandoned(below, schedule, &names, begun_before, &mut problems).await;
-    Ok(Pruned { kept, deleted, problem: in_words(&problems), ..Pruned::default() })
+    Ok(Pruned { kept, deleted, problem: summary(&problems), ..Pruned::default() })
 }
 
 /// The backups of a schedule, and those of which only the manifest is left. What cannot be read is passed over: rules keep
@@ -146,20 +146,20 @@ async fn delete(below: &Destination, object: &Path) -> Result<(), Failure> {
     below.delete(&below.beside(object, manifest::SUFFIX)?).await
 }
 
-/// Removes what pods have written that were still proving a backup of this schedule when it was deleted.
-async fn remove_proofs_of_nothing(
+/// Removes proofs without a backup: a pod was still verifying a backup of this schedule when it was deleted.
+async fn remove_orphaned_proofs(
     below: &Destination,
     schedule: &str,
     names: &HashSet<Path>,
     problems: &mut Vec<String>,
 ) {
     for object in names.iter().filter_map(|name| without_suffix(name, proof::SUFFIX)) {
-        let removed = remove_proof_if_of_nothing(below, schedule, &object, names).await;
+        let removed = remove_proof_if_orphaned(below, schedule, &object, names).await;
         problems.extend(removed.err().map(|failure| failure.message));
     }
 }
 
-async fn remove_proof_if_of_nothing(
+async fn remove_proof_if_orphaned(
     below: &Destination,
     schedule: &str,
     object: &Path,
@@ -218,7 +218,7 @@ fn without_suffix(name: &Path, suffix: &str) -> Option<Path> {
     name.as_ref().strip_suffix(suffix).and_then(|object| Path::parse(object).ok())
 }
 
-fn as_far_as_there_is_room(names: impl Iterator<Item = String>) -> Vec<String> {
+fn truncated(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut said = Vec::new();
     let mut room = ROOM_FOR_NAMES;
     let mut others = 0;
@@ -237,7 +237,7 @@ fn as_far_as_there_is_room(names: impl Iterator<Item = String>) -> Vec<String> {
     said
 }
 
-fn in_words(problems: &[String]) -> Option<String> {
+fn summary(problems: &[String]) -> Option<String> {
     match problems {
         [] => None,
         [only] => Some(only.clone()),

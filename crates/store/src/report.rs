@@ -87,7 +87,7 @@ pub enum Reason {
     /// What was restored is not what the manifest says.
     #[serde(alias = "NotTheSame")]
     ContentMismatch,
-    /// The pod was told to end before it was done.
+    /// The pod was terminated before it finished.
     Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! Which backups may go. It is decided by the time that is recorded in them, never by their names.
+//! Retention: which backups may be deleted. The time in their manifests decides, never their names.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Span, Timestamp, Zoned};
 use crate::report::{Failure, Reason};
 use crate::task::Retention;
 
-/// For so long after it was taken a backup may be in the middle of being proven, and the pod that reads it must not lose it:
+/// For so long after it was taken a backup may still be being verified, and must not be deleted under the pod that reads it:
 /// the deadline of that Job for each of its tries. The Job has to end within one, which leaves the rest to the upload.
 pub const PROOF_TAKES_AT_MOST: SignedDuration = SignedDuration::from_hours(2);
 
@@ -21,13 +21,13 @@ pub struct Stored {
     pub proof: Proof,
 }
 
-/// Whether a backup was restored for a test, and was whole.
+/// Whether a backup was restored for a test, and was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     NotAsked,
     /// It was to be, for an operator that did not write down yet how that went: it may be the only one that is proven.
     Unrecorded,
-    /// It was to be, but either it has not been yet, or it turned out not to be whole.
+    /// It was to be, but either it has not been yet, or it turned out to be incomplete.
     Missing,
     Given,
 }
@@ -38,7 +38,7 @@ pub enum Proof {
 /// one's place: each rule keeps what it would keep if all such were not there, besides what it keeps of all. What may be in the
 /// middle of being proven stays until that is over. What was taken later than now is kept, too, and counts for no rule: a clock
 /// is wrong, and nothing is lost for that. Rules that say nothing at all keep everything.
-pub fn what_may_go(rules: &Retention, stored: &[Stored], now: Timestamp) -> Result<Vec<usize>, Failure> {
+pub fn backups_to_delete(rules: &Retention, stored: &[Stored], now: Timestamp) -> Result<Vec<usize>, Failure> {
     let zone = time_zone(&rules.time_zone)?;
     if rules.says_nothing() {
         return Ok(Vec::new());

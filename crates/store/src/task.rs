@@ -75,7 +75,7 @@ pub struct Find {
 #[serde(rename_all = "camelCase")]
 pub struct Fetch {
     pub from: Find,
-    /// The file to write. It is there only when it is whole.
+    /// The file to write. It is there only when it is complete.
     pub file: String,
     /// The version of etcd that will read it: the minor must be that of the backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -54,7 +54,7 @@ impl TrailerCheck {
         self.held += late.len();
     }
 
-    /// The fingerprint of the whole snapshot, and what is wrong with it, in words.
+    /// The fingerprint of the whole snapshot, and what is wrong with it, for a message.
     pub fn finish(mut self) -> (Fingerprint, Result<(), String>) {
         let of_database = self.before.hasher.clone().finalize();
         let last = &self.last[..self.held];
@@ -64,7 +64,7 @@ impl TrailerCheck {
         let outcome = match whole.size {
             0 => Err("it is empty".into()),
             size if size % SECTOR != TRAILER as u64 => Err(format!(
-                "with {size} bytes it is not whole, or no snapshot that etcd made: a database and {TRAILER} bytes of \
+                "with {size} bytes it is incomplete, or no snapshot that etcd made: a database and {TRAILER} bytes of \
                  hash are expected"
             )),
             _ if !matches => Err("the hash at its end is not the hash of what is before it".into()),

@@ -28,7 +28,7 @@ fn kept(rules: &Retention, taken_at: &[Timestamp], now: Timestamp) -> Vec<Timest
 }
 
 fn kept_of_stored(rules: &Retention, stored: &[Stored], now: Timestamp) -> Vec<Stored> {
-    let may_go = what_may_go(rules, stored, now).unwrap();
+    let may_go = backups_to_delete(rules, stored, now).unwrap();
     stored.iter().enumerate().filter(|(index, _)| !may_go.contains(index)).map(|(_, it)| *it).collect()
 }
 
@@ -208,7 +208,7 @@ fn a_clock_that_was_wrong_costs_no_backup() {
 #[test]
 fn of_several_with_the_same_time_only_as_many_are_kept_as_the_rule_says() {
     let backups = [at("2026-01-01T00:00:00Z"); 5];
-    let may_go = |rules| what_may_go(&rules, &plain(&backups), at("2026-01-02T00:00:00Z")).unwrap();
+    let may_go = |rules| backups_to_delete(&rules, &plain(&backups), at("2026-01-02T00:00:00Z")).unwrap();
     assert_eq!(may_go(Retention { keep_last: 2, ..Retention::default() }), [0, 1, 2]);
     assert_eq!(may_go(Retention { keep_daily: 3, ..Retention::default() }), [0, 1, 2, 3]);
 }
@@ -222,7 +222,8 @@ fn rules_that_say_nothing_keep_everything() {
 #[test]
 fn without_knowing_the_time_zone_nothing_goes() {
     let rules = Retention { keep_last: 1, time_zone: "Mars/Olympus".into(), ..Retention::default() };
-    let failure = what_may_go(&rules, &plain(&[at("2026-01-01T00:00:00Z")]), at("2026-02-01T00:00:00Z")).unwrap_err();
+    let failure =
+        backups_to_delete(&rules, &plain(&[at("2026-01-01T00:00:00Z")]), at("2026-02-01T00:00:00Z")).unwrap_err();
     assert_eq!(failure.reason, Reason::InvalidRequest);
     assert!(failure.message.contains("Mars/Olympus"), "{failure:?}");
 }
@@ -364,7 +365,7 @@ proptest! {
                 continue;
             }
             let now = taken_at;
-            let may_go = what_may_go(&rules, &there, now).unwrap();
+            let may_go = backups_to_delete(&rules, &there, now).unwrap();
             if rules.says_nothing() {
                 prop_assert!(may_go.is_empty());
                 continue;
