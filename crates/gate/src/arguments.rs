@@ -1,4 +1,4 @@
-//! The command line: one of a few orders.
+//! The command line: one of a few subcommands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ const USAGE: &str = "usage: gate install DIRECTORY, or gate run|fetch|restore --
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Subcommand {
-    /// Look, and put a copy of this program into the directory.
+    /// Check the data dir, and copy this program into the directory.
     Install { directory: PathBuf },
-    /// Look, and become that program.
+    /// Check the data dir, and exec the program.
     Run(Program),
-    /// Become that program, which fetches a backup, unless it was restored already.
+    /// Exec the program, which fetches a backup, unless it was restored already.
     Fetch(Program),
-    /// Let that program restore the backup that was fetched, unless that was done already.
+    /// Run the program, which restores the backup that was fetched, unless that was done already.
     Restore(Program),
 }
 

@@ -1,4 +1,4 @@
-//! The look at the data: what was told, what is there, and what follows from both.
+//! Checks the data dir: compares what the operator expects with what is there, and decides whether etcd may start.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use etcd_operator_core::gate::{DataDirContents, REFUSED, StartDecision, decide_s
 use etcd_operator_core::observed::{ExpectedData, Identity};
 use etcd_operator_etcd::{archive, identity};
 
-/// What is known before the look.
+/// The settings of the check, from the environment.
 pub struct Settings {
     pub data_dir: PathBuf,
     pub expected: ExpectedData,
@@ -17,7 +17,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The kubelet takes `GATE_DATA` and the IDs from the pod's annotations, anew whenever it starts a container, and
+    /// The kubelet takes `GATE_DATA` and the IDs from the pod's annotations whenever it starts a container, and
     /// leaves them empty if there is no such annotation.
     pub fn from_env() -> anyhow::Result<Self> {
         let text = |variable: &str| env::var_os(variable).unwrap_or_default().to_string_lossy().into_owned();
@@ -37,7 +37,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<String> {
     let found = look(data_dir)?;
     match decide_start(*expected, &found) {
         StartDecision::Start => {
-            clear_half_made(data_dir, &found)?;
+            clear_incomplete(data_dir, &found)?;
             Ok(format!("may start: {}", describe(&found)))
         }
         StartDecision::Archive(why) => {
@@ -71,9 +71,10 @@ pub fn look(data_dir: &Path) -> anyhow::Result<DataDirContents> {
 }
 
 /// A start that was cut short may leave a database without a log. etcd would take it for its own, so it is moved aside.
-pub fn clear_half_made(data_dir: &Path, found: &DataDirContents) -> anyhow::Result<()> {
+pub fn clear_incomplete(data_dir: &Path, found: &DataDirContents) -> anyhow::Result<()> {
     if *found == DataDirContents::Nothing && data_dir.join("member").exists() {
-        archive(data_dir, "half-made").with_context(|| format!("moving a half-made {} aside", data_dir.display()))?;
+        // The name is on volumes, so it stays.
+        archive(data_dir, "half-made").with_context(|| format!("moving an incomplete {} aside", data_dir.display()))?;
     }
     Ok(())
 }

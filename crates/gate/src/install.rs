@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use anyhow::Context;
 
-/// Can be repeated, also after it was cut short: at its name there is a whole program or none.
+/// Can be repeated, also after it was cut short: at its name there is a complete program or none.
 pub fn install(directory: &Path) -> anyhow::Result<()> {
     let own = env::current_exe().context("finding out where this program is")?;
     let unfinished = directory.join(".gate.unfinished");

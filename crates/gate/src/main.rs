@@ -3,7 +3,7 @@
 //! It is there twice. In the init container it looks at the data when the pod starts, and puts a copy of itself where
 //! the etcd container finds it (`install`). There it looks again whenever that container starts, which a crash of etcd
 //! is enough for, and then becomes etcd. In the first pod of a cluster that begins with a backup it also sees to it
-//! that the backup is restored once, and whole (`restore`).
+//! that the backup is restored once, and completely (`restore`).
 //!
 //! `check` looks at the data. Whether etcd may start is decided in `etcd_operator_core::gate`, and the data dir is read
 //! by `etcd_operator_etcd::identity`. The gate never talks to Kubernetes or to etcd: annotations of the pod tell it

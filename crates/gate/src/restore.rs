@@ -1,5 +1,5 @@
-//! Restores the backup that was fetched: beside the place of the data, so that what is there is whole or nothing, whenever the
-//! pod is stopped in between.
+//! Restores the backup that was fetched: next to the data dir, so that the data dir is complete or empty, whenever the pod is
+//! stopped in between.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use etcd_operator_core::gate::DataDirContents;
 use etcd_operator_core::observed::DataState;
 
 use crate::arguments::Program;
-use crate::check::{Settings, clear_half_made, look};
+use crate::check::{Settings, clear_incomplete, look};
 
 /// Whether the backup still has to be restored. Not if the member ran already: whatever became of its data since, it is not
 /// what the backup holds.
@@ -42,9 +42,9 @@ pub fn restore(settings: &Settings, program: &Program) -> anyhow::Result<()> {
     }
     match (look(&restored)?, settings.expected.identity) {
         (DataDirContents::Member(found), Some(expected)) if found == expected => {}
-        (found, expected) => bail!("{path} made something else than was asked for: {found:?} instead of {expected:?}"),
+        (found, expected) => bail!("{path} restored unexpected data: {found:?} instead of {expected:?}"),
     }
-    clear_half_made(&settings.data_dir, &DataDirContents::Nothing)?;
+    clear_incomplete(&settings.data_dir, &DataDirContents::Nothing)?;
     put_in_place(&restored, &settings.data_dir)?;
     remove(restore_dir)?;
     println!("the backup is restored");
