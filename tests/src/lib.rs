@@ -1,15 +1,16 @@
 //! What the end-to-end tests share: they use the running lab through `kubectl`, as a person would, and wait for
 //! conditions with a deadline.
 //!
-//! `etcd`, `backup`, `schedule` and `operator` are what is tested, `health`, `hash`, `watch` and `rolling` judge it,
-//! `writer` and `gateway` are clients of etcd, `strike` and `outage` cause faults, `stores` are buckets, `release` is
-//! an earlier operator. A test itself belongs in `tests/tests`, a fault that the lab causes in `crates/lab`.
+//! `etcd`, `backup`, `schedule` and `operator` are what is tested, `health`, `hash`, `watch` and `rollout` judge it,
+//! `writer` and `gateway` are clients of etcd, `inject` and `outage` inject faults, `stores` are buckets, `release` is
+//! an earlier operator. A test itself belongs in `tests/tests`, a fault that the lab injects in `crates/lab`.
 
 pub mod backup;
 pub mod etcd;
 pub mod gateway;
 pub mod hash;
 pub mod health;
+pub mod inject;
 pub mod operator;
 pub mod outage;
 pub mod random;
@@ -17,7 +18,6 @@ pub mod release;
 pub mod rollout;
 pub mod schedule;
 pub mod stores;
-pub mod strike;
 pub mod watch;
 pub mod writer;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{eventually, get, is, kubectl, strike, try_kubectl};
+use crate::{eventually, get, inject, is, kubectl, try_kubectl};
 
 pub const IN_ITS_NAMESPACE: &str = "--namespace etcd-operator";
 const ITS_PODS: &str = "pods -l app.kubernetes.io/name=etcd-operator";
@@ -42,13 +42,13 @@ pub fn kill() {
     let names = kubectl(&format!("{IN_ITS_NAMESPACE} get {ITS_PODS} -o name"));
     for pod in names.lines().filter_map(|name| name.strip_prefix("pod/")) {
         // It may not have started again since the last time; then there is nothing to kill.
-        let _ = strike::kill_container("etcd-operator", pod, "etcd-operator");
+        let _ = inject::kill_container("etcd-operator", pod, "etcd-operator");
         let _ = try_kubectl(&format!("{IN_ITS_NAMESPACE} delete pod {pod} --now --wait=false"));
     }
     let _ = try_kubectl(&format!("{IN_ITS_NAMESPACE} delete lease etcd-operator"));
 }
 
-/// There is no operator for as long as this lives.
+/// There is no operator until this is dropped.
 pub struct Absence;
 
 impl Absence {

@@ -11,7 +11,7 @@ use crate::{eventually, finish, get, is, kubectl, try_kubectl};
 
 const BACK: Duration = Duration::from_secs(60);
 
-/// A node without power or without network, for as long as this lives.
+/// A node without power or without network, until this is dropped.
 pub struct Outage {
     node: Node,
     kind: Kind,
@@ -70,7 +70,7 @@ impl Drop for Outage {
     }
 }
 
-/// What somebody says of a node who knows that nothing runs on it any more, for as long as this lives.
+/// What somebody says of a node who knows that nothing runs on it any more, until this is dropped.
 pub struct OutOfService(Node);
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
@@ -91,7 +91,7 @@ impl Drop for OutOfService {
     }
 }
 
-/// A node that takes no new pods, for as long as this lives.
+/// A node that takes no new pods, until this is dropped.
 pub struct Cordon(Node);
 
 impl Cordon {

@@ -56,7 +56,7 @@ impl Release {
     }
 }
 
-/// An earlier release is installed in place of the one under test, for as long as this lives or until it is upgraded.
+/// An earlier release is installed in place of the one under test, until this is dropped or it is upgraded.
 pub struct EarlierRelease {
     deployed: Release,
     over: bool,

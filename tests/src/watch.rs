@@ -11,7 +11,7 @@ use serde_json::{Deserializer, Value};
 use crate::etcd::Etcd;
 use crate::{Namespace, eventually, lab_kubectl};
 
-/// A `kubectl get --watch`, for as long as this lives.
+/// A `kubectl get --watch`, until this is dropped.
 pub struct Watch {
     kubectl: Child,
     seen: Arc<Mutex<Vec<Value>>>,

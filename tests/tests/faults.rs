@@ -1,11 +1,11 @@
-//! The faults that the lab causes do what they say, and can be undone. Two of them strike whole nodes, each its own, and
+//! The faults that the lab injects do what they say, and can be undone. Two of them hit whole nodes, each its own, and
 //! the others nothing but a pod on the third, so they run side by side.
 
 use std::time::Duration;
 
 use e2e::etcd::etcdctl;
 use e2e::outage::wait_for_node;
-use e2e::{Namespace, eventually, finish, is, strike, try_kubectl};
+use e2e::{Namespace, eventually, finish, inject, is, try_kubectl};
 use lab::node::Node;
 use lab::{api, faults};
 
@@ -119,16 +119,16 @@ fn a_volume_is_wiped_or_destroyed() {
 fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
     let namespace = start_etcd("fault-corrupt", "node3");
     assert_eq!(namespace.kubectl("exec etcd -- etcdctl put greeting unmistakable"), "OK");
-    let complaint = strike::corrupt_volume(&namespace.name, "data", "never written").unwrap_err();
+    let complaint = inject::corrupt_volume(&namespace.name, "data", "never written").unwrap_err();
     assert!(complaint.contains("is nowhere in"), "{complaint}");
 
-    strike::corrupt_volume_for_good((&namespace.name, "data", "unmistakable"), || {
+    inject::corrupt_volume_for_good((&namespace.name, "data", "unmistakable"), || {
         namespace.kubectl("exec etcd -- etcdctl put something else");
         is(greeting(&namespace), Ok("tnmistakable".to_owned()))
     });
     assert_eq!(namespace.kubectl("exec etcd -- etcdctl put another value"), "OK");
     assert_eq!(greeting(&namespace).as_deref(), Ok("tnmistakable"), "a neighbour that is written does not repair it");
-    strike::kill_container(&namespace.name, "etcd", "etcd").unwrap();
+    inject::kill_container(&namespace.name, "etcd", "etcd").unwrap();
     let value = eventually("etcd is back", Duration::from_secs(60), || greeting(&namespace));
     assert_eq!(value, "tnmistakable", "nor does a new start");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::backup::{Order, slow_backup_manifest};
 use e2e::stores::{Bucket, Store};
-use e2e::{Namespace, SAFETY, eventually, strike};
+use e2e::{Namespace, SAFETY, eventually, inject};
 use serde_json::Value;
 
 use crate::small_cluster;
@@ -33,7 +33,7 @@ fn a_backup_whose_pod_is_killed_or_deleted_is_tried_again() {
         let objects = bucket.objects();
         if objects.contains(&"killed.db.unfinished".to_owned()) { Ok(()) } else { Err(format!("{objects:?}")) }
     });
-    strike::kill_container(&namespace.name, &pod, "agent").unwrap();
+    inject::kill_container(&namespace.name, &pod, "agent").unwrap();
     let pod = wait_for_the_middle(&deleted, &bucket);
     namespace.kubectl(&format!("delete pod {pod} --wait=false"));
     let objects = bucket.objects();

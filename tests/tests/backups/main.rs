@@ -1,5 +1,5 @@
 //! Backups of an EtcdCluster, and new clusters from them: through every kind of store, with everything that can go
-//! wrong in between. No fault here strikes more than one cluster or one bucket, so these tests run side by side; a
+//! wrong in between. No fault here affects more than one cluster or one bucket, so these tests run side by side; a
 //! store that dies is in `heal`, an operator that is away in `power`.
 
 mod bootstrap;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::backup::{Order, backup_manifest, condition, restore_manifest};
 use e2e::stores::{Bucket, Store};
 use e2e::writer::write;
-use e2e::{Namespace, SAFETY, eventually, is, strike};
+use e2e::{Namespace, SAFETY, eventually, inject, is};
 
 use crate::{cluster_of, made};
 
@@ -21,7 +21,7 @@ fn the_last_member_of_three_is_backed_up_and_nothing_acknowledged_is_lost() {
     });
     let run = etcd.run_of("c-2");
     for lost in ["c-0", "c-1"] {
-        strike::wipe_volume(&namespace.name, lost);
+        inject::wipe_volume(&namespace.name, lost);
     }
     namespace.kubectl("delete pod c-0 c-1 --now");
     eventually("the quorum is lost", Duration::from_secs(120), || {

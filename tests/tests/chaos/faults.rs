@@ -1,4 +1,4 @@
-//! The faults that chance chooses from.
+//! The faults that chaos chooses from at random.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use e2e::etcd::Etcd;
 use e2e::outage::Outage;
 use e2e::random::Random;
-use e2e::{eventually, operator, strike, try_kubectl};
+use e2e::{eventually, inject, operator, try_kubectl};
 use lab::node::Node;
 
 /// How long the cluster may take until it is whole again.
@@ -63,11 +63,11 @@ pub struct Chaos<'a> {
     /// Which version of etcd they should run.
     pub version: &'static str,
     pub done: BTreeMap<Fault, u32>,
-    lives: BTreeMap<String, Life>,
+    incarnations: BTreeMap<String, Incarnation>,
 }
 
 /// Which member has a name at present, and how often that changed.
-struct Life {
+struct Incarnation {
     id: u64,
     began: Instant,
     earlier: u32,
@@ -76,7 +76,15 @@ struct Life {
 impl<'a> Chaos<'a> {
     pub fn new(etcd: &'a Etcd<'a>, size: u32, seed: u64) -> Self {
         let (random, started) = (Random::new(seed), Instant::now());
-        Chaos { etcd, random, started, size, version: VERSIONS[0], done: BTreeMap::new(), lives: BTreeMap::new() }
+        Chaos {
+            etcd,
+            random,
+            started,
+            size,
+            version: VERSIONS[0],
+            done: BTreeMap::new(),
+            incarnations: BTreeMap::new(),
+        }
     }
 
     pub fn say(&self, what: &str) {
@@ -89,9 +97,9 @@ impl<'a> Chaos<'a> {
         self.say(&format!("whole, {:.1}s after it was asked for", waited.elapsed().as_secs_f64()));
     }
 
-    /// Strikes once, and undoes what would not end by itself.
-    pub fn strike(&mut self) {
-        self.note_lives();
+    /// Injects one fault, and undoes what would not end by itself.
+    pub fn inject(&mut self) {
+        self.note_incarnations();
         let fault = *self.random.pick(&ALL);
         let mut names = self.etcd.names(self.size);
         if fault.destroys_data() {
@@ -121,22 +129,22 @@ impl<'a> Chaos<'a> {
             }
             Fault::KillContainer => {
                 self.say(&format!("the container of {member} is killed"));
-                self.may_fail(strike::kill_container(&namespace, &member, "etcd"));
+                self.may_fail(inject::kill_container(&namespace, &member, "etcd"));
             }
             Fault::PauseContainer => {
                 self.say(&format!("the container of {member} hangs for {pause:?}"));
-                let paused = strike::pause_container(&namespace, &member, "etcd");
+                let paused = inject::pause_container(&namespace, &member, "etcd");
                 if paused.is_ok() {
                     std::thread::sleep(pause);
                     // By now it may be another container, if the operator has started the pod again.
-                    self.may_fail(strike::resume_container(&namespace, &member, "etcd"));
+                    self.may_fail(inject::resume_container(&namespace, &member, "etcd"));
                     self.say(&format!("the container of {member} may go on"));
                 }
                 self.may_fail(paused);
             }
             Fault::WipeVolume => {
                 self.say(&format!("the volume of {member} is wiped and its pod deleted"));
-                strike::wipe_volume(&namespace, &member);
+                inject::wipe_volume(&namespace, &member);
                 // Must succeed: as long as the pod runs on files that are gone, the member seems to be well.
                 self.etcd.namespace.kubectl(&format!("delete pod {member} --now --ignore-not-found"));
             }
@@ -151,16 +159,16 @@ impl<'a> Chaos<'a> {
             }
             Fault::PowerOff => {
                 self.say(&format!("{} is off for {outage:?}", node.name()));
-                let strike = Outage::power_off(node);
+                let node_outage = Outage::power_off(node);
                 std::thread::sleep(outage);
-                strike.end();
+                node_outage.end();
                 self.say(&format!("{} is on", node.name()));
             }
             Fault::CutNetwork => {
                 self.say(&format!("{} is cut from the network for {outage:?}", node.name()));
-                let strike = Outage::cut(node);
+                let node_outage = Outage::cut(node);
                 std::thread::sleep(outage);
-                strike.end();
+                node_outage.end();
                 self.say(&format!("{} is connected", node.name()));
             }
             Fault::Scale => {
@@ -187,7 +195,7 @@ impl<'a> Chaos<'a> {
         self.may_fail(try_kubectl(&line).map(drop));
     }
 
-    /// What is healing may not be there to be struck.
+    /// What is healing may not be there for a fault.
     fn may_fail(&self, result: Result<(), String>) {
         if let Err(complaint) = result {
             // In parentheses comes everything that the API server had to say.
@@ -195,12 +203,12 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    fn note_lives(&mut self) {
+    fn note_incarnations(&mut self) {
         // Without an answer nothing new is known.
         for (name, (id, _)) in self.etcd.try_members().unwrap_or_default() {
-            let life = self.lives.entry(name).or_insert(Life { id, began: self.started, earlier: 0 });
-            if life.id != id {
-                *life = Life { id, began: Instant::now(), earlier: life.earlier + 1 };
+            let current = self.incarnations.entry(name).or_insert(Incarnation { id, began: self.started, earlier: 0 });
+            if current.id != id {
+                *current = Incarnation { id, began: Instant::now(), earlier: current.earlier + 1 };
             }
         }
     }
@@ -208,12 +216,12 @@ impl<'a> Chaos<'a> {
     /// The operator takes its time before it replaces a member of the same name once more: a minute, then two, then four.
     /// Chance would spend the hour waiting for that, so it leaves those alone for so long.
     fn who_may_lose_data(&mut self) -> Vec<String> {
-        self.note_lives();
-        let is_old_enough = |life: &Life| {
-            let wait = life.earlier.checked_sub(1).map_or(0, |doublings| 70 << doublings.min(6));
-            life.began.elapsed() >= Duration::from_secs(wait)
+        self.note_incarnations();
+        let is_old_enough = |current: &Incarnation| {
+            let wait = current.earlier.checked_sub(1).map_or(0, |doublings| 70 << doublings.min(6));
+            current.began.elapsed() >= Duration::from_secs(wait)
         };
         let names = self.etcd.names(self.size);
-        names.into_iter().filter(|name| self.lives.get(name).is_some_and(is_old_enough)).collect()
+        names.into_iter().filter(|name| self.incarnations.get(name).is_some_and(is_old_enough)).collect()
     }
 }

@@ -41,7 +41,7 @@ fn no_acknowledged_write_is_lost_whatever_happens() {
     let mut chaos = Chaos::new(&etcd, 3, seed);
     let end = Instant::now() + time;
     while Instant::now() < end {
-        chaos.strike();
+        chaos.inject();
         assert_eq!(load.complaints(), Vec::<String>::new(), "{SAFETY}CHAOS_SEED={seed}");
     }
     chaos.say("no more faults");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, SAFETY, eventually, is, strike};
+use e2e::{Namespace, SAFETY, eventually, inject, is};
 use serde_json::json;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_member_whose_data_differs_is_told_of_and_replaced() {
     etcd.assert_same_data(3);
     let members = etcd.members();
 
-    strike::corrupt_volume_for_good((&namespace.name, "c-1", "unmistakable"), || {
+    inject::corrupt_volume_for_good((&namespace.name, "c-1", "unmistakable"), || {
         etcd.etcdctl(&["put", "something", "else"])?;
         // The operator may be quicker than this test.
         let is_gone = etcd.try_members()?.get("c-1") != Some(&members["c-1"]);

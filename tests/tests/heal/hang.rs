@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use e2e::etcd::{Etcd, manifest_with_quick_replacement};
 use e2e::writer::Writer;
-use e2e::{Namespace, SAFETY, eventually, strike};
+use e2e::{Namespace, SAFETY, eventually, inject};
 
 #[test]
 fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serve() {
@@ -13,7 +13,7 @@ fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serv
     let (members, run, pods) = (etcd.members(), etcd.run_of("c-1"), etcd.uids_of("pods"));
     let writer = Writer::start(&namespace, "c");
 
-    strike::pause_container(&namespace.name, "c-1", "etcd").unwrap();
+    inject::pause_container(&namespace.name, "c-1", "etcd").unwrap();
     let hung = Instant::now();
     eventually("the status names the hung member", Duration::from_secs(20), || {
         etcd.says("Degraded", "True", "MembersUnhealthy", &["c-1"])

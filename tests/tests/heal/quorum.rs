@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, SAFETY, eventually, is, stays, strike};
+use e2e::{Namespace, SAFETY, eventually, inject, is, stays};
 
 #[test]
 fn nothing_is_deleted_or_started_anew_when_most_members_have_lost_their_data() {
@@ -18,7 +18,7 @@ fn nothing_is_deleted_or_started_anew_when_most_members_have_lost_their_data() {
     let before = objects();
 
     for lost in ["c-0", "c-1"] {
-        strike::wipe_volume(&namespace.name, lost);
+        inject::wipe_volume(&namespace.name, lost);
     }
     namespace.kubectl("delete pod c-0 c-1 --now");
     eventually("the status says who has lost their data", Duration::from_secs(120), || {

@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use e2e::etcd::{Etcd, Members, manifest, manifest_with_quick_replacement};
 use e2e::writer::write;
-use e2e::{Namespace, SAFETY, strike};
+use e2e::{Namespace, SAFETY, inject};
 use serde_json::{Value, json};
 
 /// Strikes c-1 so that its data is lost, and waits until all is well again. How long c-1 was away.
-fn replaced_after(etcd: &Etcd, strike: impl FnOnce()) -> Duration {
+fn replaced_after(etcd: &Etcd, fault: impl FnOnce()) -> Duration {
     let before = etcd.members();
-    let struck = Instant::now();
-    strike();
+    let injected_at = Instant::now();
+    fault();
     etcd.wait_until_replaced("c-1", before["c-1"].0);
-    let away = struck.elapsed();
+    let away = injected_at.elapsed();
     etcd.wait_until_whole(3);
 
     let others = |members: &Members| {
@@ -25,11 +25,11 @@ fn replaced_after(etcd: &Etcd, strike: impl FnOnce()) -> Duration {
     away
 }
 
-fn is_replaced(namespace: &str, manifest: &Value, strike: impl FnOnce(&Namespace)) {
+fn is_replaced(namespace: &str, manifest: &Value, fault: impl FnOnce(&Namespace)) {
     let namespace = Namespace::create(namespace);
     let etcd = Etcd::create(&namespace, manifest);
     let written = write(50, &etcd);
-    replaced_after(&etcd, || strike(&namespace));
+    replaced_after(&etcd, || fault(&namespace));
     written.assert_kept(&etcd);
 }
 
@@ -39,10 +39,10 @@ fn a_member_whose_claim_and_pod_are_deleted_is_replaced() {
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let written = write(50, &etcd);
 
-    let (run, struck) = (etcd.run_of("c-1"), Instant::now());
+    let (run, injected_at) = (etcd.run_of("c-1"), Instant::now());
     namespace.kubectl("delete pod c-1 --now");
     etcd.wait_until_restarted("c-1", &run);
-    let restart = struck.elapsed();
+    let restart = injected_at.elapsed();
     etcd.wait_until_whole(3);
 
     let replacement = replaced_after(&etcd, || {
@@ -61,7 +61,7 @@ fn a_member_whose_claim_and_pod_are_deleted_is_replaced() {
 #[test]
 fn a_member_whose_volume_was_wiped_is_replaced_when_its_pod_is_deleted() {
     is_replaced("heal-wiped-pod", &manifest("c", 3), |namespace| {
-        strike::wipe_volume(&namespace.name, "c-1");
+        inject::wipe_volume(&namespace.name, "c-1");
         namespace.kubectl("delete pod c-1 --now");
     });
 }
@@ -70,8 +70,8 @@ fn a_member_whose_volume_was_wiped_is_replaced_when_its_pod_is_deleted() {
 #[test]
 fn a_member_whose_volume_was_wiped_is_replaced_when_its_container_is_killed() {
     is_replaced("heal-wiped-kill", &manifest_with_quick_replacement("c", 3), |namespace| {
-        strike::wipe_volume(&namespace.name, "c-1");
-        strike::kill_container(&namespace.name, "c-1", "etcd").unwrap();
+        inject::wipe_volume(&namespace.name, "c-1");
+        inject::kill_container(&namespace.name, "c-1", "etcd").unwrap();
     });
 }
 

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use e2e::etcd::{Etcd, manifest};
-use e2e::{Namespace, SAFETY, eventually, kubectl_with_input, strike};
+use e2e::{Namespace, SAFETY, eventually, inject, kubectl_with_input};
 use serde_json::json;
 
-fn comes_back_as_who_it_was(namespace: &str, strike: impl FnOnce(&Namespace)) {
+fn comes_back_as_who_it_was(namespace: &str, fault: impl FnOnce(&Namespace)) {
     let namespace = Namespace::create(namespace);
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     etcd.put("greeting", "hello");
     let (members, run, claims) = (etcd.members(), etcd.run_of("c-1"), etcd.uids_of("pvc"));
 
-    strike(&namespace);
+    fault(&namespace);
     etcd.wait_until_restarted("c-1", &run);
     etcd.wait_until_whole(3);
     assert_eq!(etcd.members(), members, "{SAFETY}they are the same members");
@@ -30,7 +30,7 @@ fn a_member_whose_pod_is_deleted_comes_back_as_who_it_was() {
 #[test]
 fn a_member_whose_container_is_killed_comes_back_as_who_it_was() {
     comes_back_as_who_it_was("heal-container", |namespace| {
-        strike::kill_container(&namespace.name, "c-1", "etcd").unwrap();
+        inject::kill_container(&namespace.name, "c-1", "etcd").unwrap();
     });
 }
 

@@ -7,11 +7,11 @@ use e2e::etcd::{Etcd, manifest};
 use e2e::stores::{Bucket, Store};
 use e2e::{Namespace, eventually, finish, is, stays};
 
-/// The S3 store is dead for as long as this lives.
+/// The S3 store is dead until this is dropped.
 struct Dead;
 
 impl Dead {
-    fn strike() -> Self {
+    fn kill() -> Self {
         Store::S3.kill().expect("the store is killed");
         Dead
     }
@@ -36,7 +36,7 @@ fn a_backup_whose_store_is_killed_in_the_middle_completes_when_the_store_is_back
         let unfinished = bucket.unfinished();
         if unfinished.contains(&"b.db".to_owned()) { Ok(()) } else { Err(format!("{unfinished:?}")) }
     });
-    let dead = Dead::strike();
+    let dead = Dead::kill();
     assert_eq!(bucket.unfinished(), ["b.db"], "it was killed in the middle");
     stays("the backup is neither given up nor taken for whole", Duration::from_secs(10), || {
         is(backup.status()["phase"].as_str(), Some("Running"))

@@ -1,5 +1,5 @@
-//! Whole nodes fail, and the operator with them. These faults strike every cluster of the lab, so they run one at a
-//! time; what strikes one cluster only belongs in `heal`.
+//! Whole nodes fail, and the operator with them. These faults affect every cluster of the lab, so they run one at a
+//! time; what affects one cluster only belongs in `heal`.
 
 mod backups;
 mod rollouts;
@@ -12,7 +12,7 @@ use e2e::etcd::{Etcd, manifest, manifest_with_quick_replacement};
 use e2e::health::HEALING;
 use e2e::outage::{OutOfService, Outage, wait_for_node};
 use e2e::writer::Writer;
-use e2e::{Namespace, SAFETY, eventually, get, is, operator, stays, strike, try_kubectl};
+use e2e::{Namespace, SAFETY, eventually, get, inject, is, operator, stays, try_kubectl};
 use lab::node::Node;
 use serde_json::{Value, json};
 
@@ -188,7 +188,7 @@ fn what_happened_while_there_was_no_operator_is_put_right_when_it_is_back() {
     let absence = operator::Absence::begin();
     namespace.kubectl("delete pod c-0 c-1 c-2 --now");
     namespace.kubectl("delete service c-client");
-    strike::wipe_volume(&namespace.name, "c-1");
+    inject::wipe_volume(&namespace.name, "c-1");
     assert!(get("--namespace power-operator pods")["items"].as_array().is_some_and(Vec::is_empty), "nobody is there");
     drop(absence);
 

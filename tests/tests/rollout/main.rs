@@ -1,6 +1,6 @@
 //! The spec of an EtcdCluster is changed, and the change is rolled out to its members: one at a time, while the others
 //! serve. Nothing here touches more than one cluster, so these tests run side by side. Faults in the middle of a
-//! rollout that strike nodes or the operator are in `power`.
+//! rollout that hit nodes or the operator are in `power`.
 
 mod between_versions;
 mod corrected;

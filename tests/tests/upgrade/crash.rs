@@ -1,7 +1,7 @@
 //! etcd crashes in pods of the earlier operator: its gate, which is still in them, starts etcd again.
 
 use e2e::etcd::{Etcd, Members};
-use e2e::{SAFETY, strike};
+use e2e::{SAFETY, inject};
 
 const KEY: &str = "greeting";
 const VALUE: &str = "hello";
@@ -23,7 +23,7 @@ pub fn prepare(etcd: &Etcd) {
 impl<'a> Crash<'a> {
     pub fn cause(etcd: &'a Etcd<'a>, member: &'a str) -> Self {
         let (run, pod, members) = (etcd.run_of(member), etcd.uids_of("pods")[member].clone(), etcd.members());
-        strike::kill_container(&etcd.namespace.name, member, "etcd").unwrap();
+        inject::kill_container(&etcd.namespace.name, member, "etcd").unwrap();
         Crash { etcd, member, run, pod, members }
     }
 

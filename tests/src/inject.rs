@@ -1,4 +1,4 @@
-//! The lab's faults, for tests that do nothing else meanwhile.
+//! Injects the lab's faults, for tests that do nothing else meanwhile.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use lab::{api, faults};
 
 use crate::{eventually, finish};
 
-/// Longer than it takes etcd to write what it had in memory when a fault struck, also on a busy machine.
+/// Longer than it takes etcd to write what it had in memory when a fault was injected, also on a busy machine.
 const COMMIT: Duration = Duration::from_secs(1);
 
 pub fn wipe_volume(namespace: &str, claim: &str) {
@@ -20,20 +20,20 @@ pub fn corrupt_volume(namespace: &str, claim: &str, bytes: &str) -> Result<(), S
 }
 
 /// Changes the bytes in the database until what they did is seen, and is still seen when etcd has written whatever it was
-/// about to write: a commit that is open during a strike has the right bytes in memory, and writes them somewhere else.
+/// about to write: a commit that is open meanwhile has the right bytes in memory, and writes them somewhere else.
 /// `is_corrupt` writes something else before it looks: until the next write etcd may answer from a copy of what it wrote last.
 pub fn corrupt_volume_for_good(
     (namespace, claim, bytes): (&str, &str, &str),
     is_corrupt: impl Fn() -> Result<(), String>,
 ) {
     eventually(&format!("{bytes:?} is changed in {claim} and stays so"), Duration::from_secs(60), || {
-        // It is nowhere if it was not written yet, or if an earlier strike has met it everywhere.
-        let struck = corrupt_volume(namespace, claim, bytes);
+        // It is nowhere if it was not written yet, or if an earlier attempt has changed it everywhere.
+        let injected = corrupt_volume(namespace, claim, bytes);
         let stays_corrupt = is_corrupt().and_then(|()| {
             std::thread::sleep(COMMIT);
             is_corrupt()
         });
-        stays_corrupt.map_err(|seen| format!("{seen}; the last strike: {struck:?}"))
+        stays_corrupt.map_err(|seen| format!("{seen}; the last attempt: {injected:?}"))
     });
 }
 
