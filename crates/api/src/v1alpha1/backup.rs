@@ -68,14 +68,14 @@ const ACTIVE_DEADLINE: Duration = Duration::from_secs(60 * 60);
         type_ = "boolean",
         priority = 1,
         json_path = ".status.verified",
-        description = "Whether the backup was restored for a test, and was whole"
+        description = "Whether the backup was restored for a test, and was complete"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         priority = 1,
         json_path = ".status.message",
-        description = "What happened, in words"
+        description = "Human-readable details"
     ),
     printcolumn(
         name = "Age",

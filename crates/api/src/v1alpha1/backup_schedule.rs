@@ -199,7 +199,7 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
-/// What became of the schedule. The operator writes it.
+/// The observed state of the schedule. The operator writes it.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = schema::join_wrapped_lines)]

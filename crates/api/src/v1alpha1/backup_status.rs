@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::retention::RetentionResult;
 use crate::schema;
 
-/// What became of the backup. The operator writes it.
+/// The observed state of the backup. The operator writes it.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = schema::join_wrapped_lines)]
@@ -21,11 +21,11 @@ pub struct EtcdBackupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 
-    /// When the work ended, well or not.
+    /// When the work ended, successfully or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
 
-    /// Where the backup is or will be. What lies there is whole once `phase` is `Verifying` or `Completed`.
+    /// Where the backup is or will be. What is stored there is complete once `phase` is `Verifying` or `Completed`.
     #[serde(rename = "objectURL", default, skip_serializing_if = "Option::is_none")]
     pub object_url: Option<String>,
 
@@ -73,15 +73,15 @@ pub struct EtcdBackupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 
-    /// What happened, in words.
+    /// Human-readable details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 
-    /// What became of earlier backups of the same schedule once this one was taken.
+    /// What retention did with earlier backups of the same schedule once this one was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionResult>,
 
-    /// Whether the backup was restored for a test and was whole. Absent if that was not asked for or is not yet known.
+    /// Whether the backup was restored for a test and was complete. Absent if that was not asked for or is not yet known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
 
@@ -89,7 +89,7 @@ pub struct EtcdBackupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// What is true of the backup now. `Complete` says whether it is there and whole, `Failed` that it never will be,
+    /// What is true of the backup now. `Complete` says whether it is stored and complete, `Failed` that it never will be,
     /// `Verified` whether it was restored for a test, `QuorumLost` that it was taken from a cluster without a quorum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -97,7 +97,7 @@ pub struct EtcdBackupStatus {
 }
 
 impl EtcdBackupStatus {
-    /// Whether the work has ended, well or not.
+    /// Whether the work has ended, successfully or not.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Some(BackupPhase::Completed | BackupPhase::Failed))
     }

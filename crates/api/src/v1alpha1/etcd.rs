@@ -28,8 +28,8 @@ pub struct EtcdOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_compaction: Option<AutoCompaction>,
 
-    /// Optional. How often the leader tells the others that it is alive, for example `500ms`; `100ms` unless set. About
-    /// the round-trip time between the members, or somewhat longer. A number without a unit is in milliseconds.
+    /// Optional. How often the leader sends heartbeats, for example `500ms`; `100ms` unless set. About the round-trip
+    /// time between the members, or somewhat longer. A number without a unit is in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(transform = schema::bound_duration)]
     #[x_kube(validation = validation::heartbeat_is_in_range())]

@@ -57,7 +57,7 @@ use crate::schema;
         type_ = "string",
         priority = 1,
         json_path = ".status.message",
-        description = "What happened, in words"
+        description = "Human-readable details"
     ),
     printcolumn(
         name = "Age",
@@ -112,7 +112,7 @@ pub struct ClusterTemplate {
     pub spec: EtcdClusterSpec,
 }
 
-/// What became of the restore. The operator writes it.
+/// The observed state of the restore. The operator writes it.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = schema::join_wrapped_lines)]
@@ -134,7 +134,7 @@ pub struct EtcdRestoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 
-    /// What happened, in words.
+    /// Human-readable details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 
@@ -142,7 +142,7 @@ pub struct EtcdRestoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
 
-    /// When the work ended, well or not.
+    /// When the work ended, successfully or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
 
@@ -177,7 +177,7 @@ pub struct EtcdRestoreStatus {
 }
 
 impl EtcdRestoreStatus {
-    /// Whether the work has ended, well or not.
+    /// Whether the work has ended, successfully or not.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Some(RestorePhase::Completed | RestorePhase::Failed))
     }

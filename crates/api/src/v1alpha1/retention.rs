@@ -70,7 +70,7 @@ pub struct DaysOfMonth {
     pub months: u32,
 }
 
-/// What became of earlier backups once one was taken.
+/// What retention did with earlier backups once one was taken.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionResult {
