@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_numbers_and_all_of_them_occur() {
+    fn same_seed_gives_the_same_numbers_and_all_of_them_occur() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             (0..100).map(|_| random.below(5)).collect::<Vec<u64>>()

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_is_replaced_and_nothing_else() {
+    fn only_the_image_of_the_manifest_is_replaced() {
         let manifest = read(&checkout().join("config/install.yaml"));
         let changed = with_image(&manifest, "registry.example/etcd-operator:1");
         assert_eq!(image_of(&changed).as_deref(), Some("registry.example/etcd-operator:1"));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_pod_or_one_that_is_not_ready_or_about_to_stop_is_away() {
+    fn member_with_missing_unready_or_terminating_pod_is_away() {
         let members = ["c-0", "c-1", "c-2"].map(str::to_owned);
         let mut history = History::of(&members.clone().map(|name| change("ADDED", &name, true)));
         assert_eq!(history.away(&members).len(), 0);

@@ -58,7 +58,7 @@ fn answers(address: &str) -> bool {
 }
 
 #[test]
-fn a_node_loses_its_power_and_comes_back() {
+fn node_loses_power_and_comes_back() {
     let node = Node::named("node1").unwrap();
     let namespace = start_etcd("fault-power", "node1");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
@@ -80,7 +80,7 @@ fn a_node_loses_its_power_and_comes_back() {
 }
 
 #[test]
-fn a_node_is_cut_from_the_network_and_healed() {
+fn node_is_cut_from_the_network_and_reconnected() {
     let node = Node::named("node2").unwrap();
     let namespace = start_etcd("fault-cut", "node2");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
@@ -96,7 +96,7 @@ fn a_node_is_cut_from_the_network_and_healed() {
 }
 
 #[test]
-fn a_volume_is_wiped_or_destroyed() {
+fn volume_is_wiped_or_destroyed() {
     let namespace = start_etcd("fault-volume", "node3");
     let client = || async { api::client().await.unwrap() };
 
@@ -116,7 +116,7 @@ fn a_volume_is_wiped_or_destroyed() {
 }
 
 #[test]
-fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
+fn value_is_corrupted_under_a_running_etcd_and_stays_so() {
     let namespace = start_etcd("fault-corrupt", "node3");
     assert_eq!(namespace.kubectl("exec etcd -- etcdctl put greeting unmistakable"), "OK");
     let complaint = inject::corrupt_volume(&namespace.name, "data", "never written").unwrap_err();
@@ -134,7 +134,7 @@ fn a_value_is_changed_under_a_running_etcd_and_stays_so() {
 }
 
 #[test]
-fn a_container_hangs_and_goes_on() {
+fn container_is_paused_and_resumed() {
     let namespace = start_etcd("fault-pause", "node3");
     let address = namespace.kubectl("get pod etcd -o jsonpath={.status.podIP}");
     let client = || async { api::client().await.unwrap() };

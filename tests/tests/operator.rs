@@ -20,7 +20,7 @@ fn fetch(pod: &str, path: &str) -> Result<String, String> {
 
 /// Changes of leaders would disturb each other, so they are one test.
 #[test]
-fn two_pods_run_and_the_other_leads_when_the_leader_goes() {
+fn standby_operator_leads_when_the_leader_hangs_or_is_deleted() {
     eventually("two operator pods run", Duration::from_secs(60), || is(running_pods().len(), 2));
     let first = eventually("one leads", Duration::from_secs(30), leader);
 
@@ -64,7 +64,7 @@ fn two_pods_run_and_the_other_leads_when_the_leader_goes() {
 }
 
 #[test]
-fn the_pods_have_no_rights_on_their_node() {
+fn operator_pods_have_no_rights_on_their_node() {
     for pod in running_pods() {
         let container = &pod["spec"]["containers"][0];
         let security = &container["securityContext"];
@@ -79,7 +79,7 @@ fn the_pods_have_no_rights_on_their_node() {
 
 /// The operator may do what it does and nothing else: these are what an attacker would try.
 #[test]
-fn the_operator_may_not_do_more_than_it_does() {
+fn operator_has_no_unneeded_rights() {
     let account = "system:serviceaccount:etcd-operator:etcd-operator";
     let can = |what: &str| try_kubectl(&format!("auth can-i {what} --as={account} -A")).is_ok();
     assert!(can("watch etcdclusters.etcd.improbable.io"));
@@ -98,7 +98,7 @@ fn the_operator_may_not_do_more_than_it_does() {
 
 /// An operator beside the deployed one that was given a list of namespaces: it sees the clusters there and no others.
 #[test]
-fn an_operator_can_be_given_a_list_of_namespaces() {
+fn operator_with_a_list_of_namespaces_watches_only_these() {
     let namespaces = ["scope-a", "scope-b", "scope-c"].map(Namespace::create);
     // Clusters that never start, because two operators will look after them.
     let sample = std::fs::read_to_string(e2e::checkout().join(SAMPLE)).unwrap();

@@ -68,12 +68,12 @@ fn writes_grows_and_goes(class: &str) {
 }
 
 #[test]
-fn standard_writes_grows_and_goes() {
+fn standard_volume_is_written_expanded_and_deleted() {
     writes_grows_and_goes("standard");
 }
 
 #[test]
-fn network_writes_grows_and_goes() {
+fn network_volume_is_written_expanded_and_deleted() {
     writes_grows_and_goes("network");
 }
 
@@ -89,7 +89,7 @@ fn storage_class_fixed_refuses_to_expand_volumes() {
 }
 
 #[test]
-fn standard_is_the_default_and_stays_on_its_node() {
+fn storage_class_standard_is_the_default_and_stays_on_its_node() {
     let namespace = Namespace::create("storage-bound");
     namespace.apply(&pod_with_claim("standard").replace("storageClassName: standard", "")).unwrap();
     namespace.wait_for_pod("standard");
@@ -102,7 +102,7 @@ fn standard_is_the_default_and_stays_on_its_node() {
 }
 
 #[test]
-fn network_follows_its_pod_to_another_node() {
+fn network_volume_follows_its_pod_to_another_node() {
     let namespace = Namespace::create("storage-moves");
     let manifest = pod_with_claim("network");
     let on = |node: &str| {

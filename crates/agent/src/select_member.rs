@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_outside_the_quorum_is_not_asked_if_there_is_one() {
+    fn member_outside_the_quorum_is_not_selected_while_there_is_a_quorum() {
         assert_order(true, &[2, 1], vec![Ok(member(1)), Ok(member(2)), Ok(alone(member(3)))]);
         let mut cut_off = member(3);
         cut_off.linearizable_read_ok = false;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_quorum_the_member_that_has_most_is_asked() {
+    fn member_with_highest_revision_is_selected_without_a_quorum() {
         let answers = vec![Ok(alone(behind(member(1), 7))), silent(2), Ok(alone(member(3)))];
         assert_order(false, &[3, 1], answers);
         assert_order(false, &[2, 1], vec![Ok(alone(learner(member(1)))), Ok(alone(member(2)))]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_member_is_as_good_as_any_and_a_complaining_one_is_not() {
+    fn member_with_nospace_alarm_keeps_its_rank_and_member_with_errors_comes_last() {
         let full = |id| alarmed(member(id), AlarmKind::NoSpace, 3);
         assert_order(true, &[2, 3, 1], vec![Ok(full(1)), Ok(full(2)), Ok(full(3))]);
         let mut complaining = member(2);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_whose_data_is_wrong_is_never_asked() {
+    fn corrupt_member_is_never_selected() {
         let blamed = |id| alarmed(member(id), AlarmKind::Corrupt, 3);
         assert_order(true, &[2, 1], vec![Ok(blamed(1)), Ok(blamed(2)), Ok(blamed(3))]);
         let failure = members_to_try(&[silent(1), silent(2), Ok(blamed(3))]).unwrap_err();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_ask_is_told_in_words() {
+    fn selection_without_members_fails_with_a_message() {
         let failure = members_to_try(&[]).unwrap_err();
         assert_eq!(failure, Failure { reason: Reason::EtcdUnreachable, message: "there is no member to ask".into() });
         assert!(members_to_try(&[silent(1)]).unwrap_err().message.contains("http://m1:2379"));

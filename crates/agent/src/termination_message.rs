@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_as_it_is() {
+    fn report_that_fits_is_unchanged() {
         let failure = Failure { reason: Reason::WrongKey, message: "x".repeat(MAX_BYTES - 100) };
         let report = Report::Failed(failure);
         assert_eq!(read(&in_few_words(report.clone())), report);
     }
 
     #[test]
-    fn a_long_message_loses_its_end_and_can_still_be_read() {
+    fn long_message_is_truncated_and_the_report_still_parses() {
         for long in ["x", "\"", "\u{1}", "ä", "…"] {
             let message = format!("writing s3://b/x.db: {}", long.repeat(5000));
             let Report::Failed(failure) =
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_what_would_be_deleted_is_as_long_as_there_is_room() {
+    fn list_of_backups_to_delete_is_truncated_to_fit() {
         let all: Vec<String> = (0..500).map(|n| format!("s3://backups/team/{n}.db")).collect();
         let pruned = Pruned { kept: 3, deleted: 0, would_delete: all.clone(), problem: Some("y".repeat(100)) };
         let report = Report::Done(Box::new(Done { pruned: Some(pruned), ..Done::default() }));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_compared_if_they_can_be() {
+    fn hashes_are_compared_only_at_the_same_compact_revision() {
         let expected = KvHash { hash: 7, compact_revision: 3 };
         assert_eq!(compare_hashes(expected, expected), Ok(None));
         let other = compare_hashes(expected, KvHash { hash: 8, compact_revision: 3 }).unwrap_err();

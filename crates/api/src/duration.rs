@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_numbers_are_milliseconds_where_they_always_were() {
+    fn bare_numbers_are_parsed_as_milliseconds() {
         let milliseconds = |written: IntOrString| parse_or_milliseconds(&written).map(|it| it.as_millis());
         assert_eq!(milliseconds(IntOrString::Int(100)), Some(100));
         let texts =

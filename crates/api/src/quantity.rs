@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_or_too_much() {
+    fn malformed_and_too_large_quantities_are_not_parsed() {
         for text in ["", "Gi", "many", "1 Gi", "1gi", "1.2.3", "--1", "1e", "9Ei9", "16Ei", "1e99", "1e999999999999"] {
             assert_eq!(up(text), None, "{text:?}");
         }

@@ -69,7 +69,7 @@ fn cluster_sample_is_parsed() {
 }
 
 #[test]
-fn the_full_sample_is_read() {
+fn full_sample_is_parsed() {
     let cluster: EtcdCluster = serde_saphyr::from_str(FULL_SAMPLE).unwrap();
     let spec = cluster.spec;
     assert_eq!(spec.deletion_policy, DeletionPolicy::KeepVolumes);
@@ -101,7 +101,7 @@ fn the_full_sample_is_read() {
 }
 
 #[test]
-fn the_full_sample_shows_the_defaults_of_recovery_and_maintenance() {
+fn full_sample_shows_the_defaults_of_recovery_and_maintenance() {
     let shown = serde_saphyr::from_str::<EtcdCluster>(FULL_SAMPLE).unwrap().spec;
     assert!(shown.recovery.is_some() && shown.maintenance.is_some());
     let default = cluster_spec(json!({}));
@@ -138,7 +138,7 @@ fn recovery_and_maintenance_are_on_unless_the_spec_turns_them_off() {
 }
 
 #[test]
-fn a_member_is_replaced_after_the_time_that_was_written_or_never() {
+fn member_replacement_is_after_the_specified_time_or_never() {
     let replace_after = |after: Value| {
         let recovery = json!({"recovery": {"memberReplacement": {"after": after}}});
         cluster_spec(recovery).replace_after().map(|time| time.as_secs())
@@ -154,7 +154,7 @@ fn a_member_is_replaced_after_the_time_that_was_written_or_never() {
 }
 
 #[test]
-fn members_are_compared_as_often_as_was_written_or_never() {
+fn corruption_check_has_the_specified_interval_or_is_off() {
     let compare_every = |interval: Value| {
         let maintenance = json!({"maintenance": {"corruptionCheck": {"interval": interval}}});
         cluster_spec(maintenance).compare_every().map(|time| time.as_secs())
@@ -167,14 +167,14 @@ fn members_are_compared_as_often_as_was_written_or_never() {
 }
 
 #[test]
-fn members_are_defragmented_unless_said_otherwise() {
+fn defragmentation_is_on_by_default() {
     let defragments = |value: Value| cluster_spec(json!({"maintenance": {"autoDefragment": value}})).defragments();
     assert!(defragments(json!(true)));
     assert!(!defragments(json!(false)));
 }
 
 #[test]
-fn the_quota_is_etcds_own_unless_said_otherwise() {
+fn quota_is_that_of_etcd_by_default() {
     let quota = |etcd: Value| cluster_spec(json!({"etcd": etcd})).quota();
     assert_eq!(cluster_spec(json!({})).quota(), 2 << 30);
     assert_eq!(quota(json!({})), 2 << 30);
@@ -194,7 +194,7 @@ fn the_quota_is_etcds_own_unless_said_otherwise() {
 }
 
 #[test]
-fn the_full_sample_shows_every_option() {
+fn full_sample_shows_every_option() {
     let sample: EtcdCluster = serde_saphyr::from_str(FULL_SAMPLE).unwrap();
     let sample = serde_json::to_value(sample.spec).unwrap();
     let schema = schema_of("EtcdCluster");
@@ -221,7 +221,7 @@ fn the_full_sample_shows_every_option() {
 }
 
 #[test]
-fn every_flag_with_a_field_is_refused_among_the_others() {
+fn every_flag_with_a_field_is_in_the_list_of_refused_flags() {
     let everything = cluster_spec(json!({"etcd": {
         "quotaBackendBytes": "4Gi",
         "autoCompaction": {"mode": "Revision", "retention": "1000"},
@@ -237,14 +237,14 @@ fn every_flag_with_a_field_is_refused_among_the_others() {
 }
 
 #[test]
-fn an_image_is_made_from_repository_and_version() {
+fn image_consists_of_repository_and_version() {
     assert_eq!(cluster_spec(json!({})).image("quay.io/coreos/etcd"), "quay.io/coreos/etcd:v3.6.16");
     let built = json!({"version": "3.6.16+fips.1", "image": {"repository": "localhost:5000/etcd"}});
     assert_eq!(cluster_spec(built).image("quay.io/coreos/etcd"), "localhost:5000/etcd:v3.6.16-fips.1");
 }
 
 #[test]
-fn ephemeral_storage_is_on_disk_unless_said_otherwise() {
+fn ephemeral_storage_is_on_disk_by_default() {
     let spec = cluster_spec(json!({"storage": {"ephemeral": {}}}));
     assert!(spec.storage.is_ephemeral());
     assert_eq!(spec.storage.ephemeral.unwrap().medium, Medium::Disk);
@@ -253,7 +253,7 @@ fn ephemeral_storage_is_on_disk_unless_said_otherwise() {
 }
 
 #[test]
-fn storage_has_a_size_and_maybe_a_class() {
+fn storage_has_a_size_and_an_optional_class() {
     let storage = |storage: Value| cluster_spec(json!({"storage": storage})).storage;
     let sized = |size: Value| storage(json!({"volumeClaimTemplate": {"resources": {"requests": {"storage": size}}}}));
     assert_eq!(sized(json!("1Gi")).size(), Some(1 << 30));
@@ -269,7 +269,7 @@ fn storage_has_a_size_and_maybe_a_class() {
 }
 
 #[test]
-fn members_stay_on_their_volumes_unless_said_otherwise() {
+fn volume_migration_is_off_by_default() {
     let spec = cluster_spec(json!({}));
     assert!(!spec.storage.migrate);
     assert_eq!(serde_json::to_value(spec.storage).unwrap().get("migrate"), None);
@@ -279,7 +279,7 @@ fn members_stay_on_their_volumes_unless_said_otherwise() {
 }
 
 #[test]
-fn an_upgrade_may_begin_with_a_backup() {
+fn backup_before_upgrade_is_parsed() {
     let backup_first = |upgrade: Value| cluster_spec(json!({"upgrade": upgrade})).upgrade.unwrap().backup_first;
     assert_eq!(cluster_spec(json!({})).upgrade, None);
     assert_eq!(backup_first(json!({})), None);
@@ -287,7 +287,7 @@ fn an_upgrade_may_begin_with_a_backup() {
 }
 
 #[test]
-fn a_status_is_written_with_ids_as_etcd_prints_them() {
+fn status_is_serialized_with_ids_as_etcd_prints_them() {
     let written = json!({
         "replicas": 1,
         "readyReplicas": 1,
@@ -328,7 +328,7 @@ fn a_status_is_written_with_ids_as_etcd_prints_them() {
 }
 
 #[test]
-fn replicas_are_three_unless_said_otherwise() {
+fn replicas_are_three_by_default() {
     assert_eq!(cluster_spec(json!({})).replicas, 3);
     assert_eq!(cluster_spec(json!({"replicas": 5})).replicas, 5);
     assert_eq!(property(&schema_of("EtcdCluster"), &["spec", "replicas"])["default"], 3);
@@ -348,7 +348,7 @@ fn quantities_may_be_numbers() {
 }
 
 #[test]
-fn affinity_counts_wherever_it_is_written() {
+fn affinity_is_read_from_spec_and_pod_template() {
     let nowhere = cluster_spec(json!({}));
     assert_eq!(nowhere.affinity(), None);
 
@@ -372,7 +372,7 @@ fn absent_fields_are_not_serialized() {
 }
 
 #[test]
-fn a_peer_keeps_its_bootstrap() {
+fn peer_with_bootstrap_survives_a_round_trip() {
     let peer = json!({
         "apiVersion": "etcd.improbable.io/v1alpha1",
         "kind": "EtcdPeer",

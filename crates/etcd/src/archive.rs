@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn every_archive_is_kept() {
+    fn earlier_archives_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         for (content, name) in [("a", "stale-gone"), ("b", "stale-gone-2"), ("c", "stale-gone-3")] {
             make_member(dir.path(), content);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_or_a_dangling_link_is_not_replaced() {
+    fn archive_does_not_replace_an_empty_directory_or_a_dangling_link() {
         let dir = tempfile::tempdir().unwrap();
         make_member(dir.path(), "a");
         fs::create_dir(dir.path().join("stale-gone")).unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_archive_and_bad_labels_are_errors() {
+    fn archive_without_data_or_with_a_bad_label_fails() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(archive(dir.path(), "gone").unwrap_err().kind(), io::ErrorKind::NotFound);
         make_member(dir.path(), "a");

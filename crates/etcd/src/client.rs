@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_patch_version_makes_no_difference() {
+    fn same_minor_ignores_the_patch_version() {
         for other in ["3.6.0", "3.6", "3.6.16"] {
             assert!(same_minor("3.6.0", other), "{other}");
         }

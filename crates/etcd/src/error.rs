@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn etcds_answers_are_told_apart() {
+    fn etcd_errors_are_mapped_to_causes() {
         let precondition = |message| cause(Code::FailedPrecondition, message);
         assert_eq!(
             precondition("etcdserver: can only promote a learner member which is in sync with leader"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_was_done_where_and_why() {
+    fn error_names_request_address_and_cause() {
         let error = Error {
             endpoint: "http://10.0.0.1:2379".into(),
             doing: "promoting member 2a".into(),

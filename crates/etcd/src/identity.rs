@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_log_is_not_nothing() {
+    fn damaged_wal_is_unreadable_and_not_empty() {
         let good = segment(SOMEBODY, 0);
         for bytes in
             [&[][..], &[0; 64_000], b"garbage that is long enough to look like frames", &good[..good.len() - 9]]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_with_a_name_of_its_own_names_nobody() {
+    fn wal_file_with_another_name_is_ignored() {
         let copy = segment(Identity { member_id: 1, cluster_id: 2 }, 0);
         let dir = data_dir_with(&[("copy.wal", &copy)]);
         assert!(matches!(read(dir.path()).unwrap(), DataDir::Unreadable(_)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_readable_segment_decides() {
+    fn identity_is_read_from_the_newest_readable_segment() {
         let older = segment(Identity { member_id: 1, cluster_id: 2 }, 0);
         let newer = segment(SOMEBODY, 0xfeed);
         let dir = data_dir_with(&[(OLD, &older), (NEW, &newer)]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_an_error_with_its_path() {
+    fn data_dir_that_is_no_directory_is_an_error_with_its_path() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("member")).unwrap();
         fs::write(dir.path().join("member/wal"), b"").unwrap();

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alarms_are_read_as_each_etcd_writes_them() {
+    fn alarms_are_parsed_in_the_format_of_each_etcd() {
         let no_space = Some(Alarm { member_id: 10276657743932975437, kind: AlarmKind::NoSpace });
         // 3.5 and 3.6, then 3.7.
         assert_eq!(Alarm::from_text("memberID:10276657743932975437 alarm:NOSPACE "), no_space);

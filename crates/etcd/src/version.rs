@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_once_there_is_one() {
+    fn cluster_version_is_parsed_once_it_is_decided() {
         let version = |answer: &str| read(answer.as_bytes()).ok();
         // 3.7, then 3.5.
         let there = Some(Some("3.6.0".to_owned()));

@@ -122,14 +122,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reads_what_etcd_wrote() {
+    fn wal_written_by_etcd_is_read() {
         for (bytes, identity) in FIXTURES {
             assert_eq!(identity_in(bytes), Ok(identity));
         }
     }
 
     #[test]
-    fn a_cut_segment_never_names_somebody_else() {
+    fn truncated_segment_never_gives_another_identity() {
         for (bytes, identity) in FIXTURES {
             let mut readable = 0;
             for length in 0..=bytes.len() {
@@ -143,7 +143,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_in_the_metadata_is_noticed() {
+    fn flipped_bit_in_wal_metadata_is_detected() {
         for (bytes, identity) in FIXTURES {
             // Both records lie in the first 64 bytes; whatever bit flips, nobody else may come out.
             for bit in 0..64 * 8 {
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn zeros_and_silly_lengths_are_refused() {
+    fn wal_with_zeros_or_invalid_lengths_is_refused() {
         assert!(identity_in(&[]).is_err());
         assert!(identity_in(&[0; 4096]).is_err());
         assert!(identity_in(&[0xff; 4096]).is_err());

@@ -14,17 +14,17 @@ use etcd_operator_etcd::{Alarm, AlarmKind, Cause, Error, MemberClient, Status, a
 use support::{Etcd, answers_once, assert_cause, eventually, free_port, led_by_somebody};
 
 #[tokio::test]
-async fn life_of_a_cluster_3_5() {
+async fn cluster_lifecycle_3_5() {
     life_of_a_cluster("3.5.35").await;
 }
 
 #[tokio::test]
-async fn life_of_a_cluster_3_6() {
+async fn cluster_lifecycle_3_6() {
     life_of_a_cluster("3.6.16").await;
 }
 
 #[tokio::test]
-async fn life_of_a_cluster_3_7() {
+async fn cluster_lifecycle_3_7() {
     life_of_a_cluster("3.7.3").await;
 }
 
@@ -158,7 +158,7 @@ async fn lose_and_regain_the_quorum(a: &mut Etcd, b: &Etcd, ask_b: &mut MemberCl
 }
 
 #[tokio::test]
-async fn silence_ends_every_call_at_its_deadline() {
+async fn call_to_a_silent_server_ends_at_its_deadline() {
     // The kernel accepts connections for a listener, so this one takes whatever is sent and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     silent.set_nonblocking(true).unwrap();
@@ -203,7 +203,7 @@ async fn silence_ends_every_call_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unreachable_at_once() {
+async fn closed_port_is_unreachable_at_once() {
     let mut client = MemberClient::new(&format!("http://127.0.0.1:{}", free_port()), Duration::from_secs(10)).unwrap();
     let begin = Instant::now();
     for error in [client.status().await.unwrap_err(), client.cluster_version().await.unwrap_err()] {
@@ -213,7 +213,7 @@ async fn nobody_listening_is_unreachable_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_or_does_not_speak_grpc_is_unreachable() {
+async fn server_that_hangs_up_or_speaks_no_grpc_is_unreachable() {
     for answer in ["", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -225,7 +225,7 @@ async fn whoever_hangs_up_or_does_not_speak_grpc_is_unreachable() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused() {
+async fn malformed_address_is_refused() {
     let error = MemberClient::new("not an address", Duration::from_secs(1)).unwrap_err();
     assert!(error.to_string().contains("not an address"), "{error}");
 }

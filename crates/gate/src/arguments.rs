@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_need_not_be_text() {
+    fn gate_arguments_need_not_be_utf8() {
         let raw = OsString::from_vec(vec![b'-', 0xff]);
         let task = parse(["run".into(), "--".into(), "etcd".into(), raw.clone()].into_iter()).unwrap();
         assert_eq!(task, Subcommand::Run(Program { path: "etcd".into(), arguments: vec![raw] }));

@@ -78,7 +78,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[test]
-fn a_member_with_its_data_becomes_etcd() {
+fn member_with_its_data_starts_etcd() {
     let pod = Pod::new("Kept").with_log();
     let output = pod.run();
     assert_eq!(output.status.code(), Some(42), "etcd's own: {output:?}");
@@ -88,7 +88,7 @@ fn a_member_with_its_data_becomes_etcd() {
 }
 
 #[test]
-fn etcd_is_the_very_process_that_was_started() {
+fn gate_execs_etcd_in_its_own_process() {
     let pod = Pod::new("Fresh");
     let mut command = pod.command(GATE, &["run", "--", "/bin/sh", "-c", "echo $$"]);
     let child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -98,7 +98,7 @@ fn etcd_is_the_very_process_that_was_started() {
 }
 
 #[test]
-fn an_emptied_member_never_starts() {
+fn member_with_emptied_data_dir_is_refused() {
     let pod = Pod::new("Kept");
     for task in [Pod::install, Pod::run] {
         let output = task(&pod);
@@ -124,7 +124,7 @@ fn gate_checks_data_at_every_start() {
 }
 
 #[test]
-fn a_database_without_its_log_is_no_data() {
+fn database_without_wal_counts_as_lost_data() {
     let pod = Pod::new("Kept").with_log();
     fs::create_dir(pod.path("data/member/snap")).unwrap();
     fs::write(pod.path("data/member/snap/db"), "a database").unwrap();
@@ -136,7 +136,7 @@ fn a_database_without_its_log_is_no_data() {
 }
 
 #[test]
-fn somebody_elses_data_is_refused_or_moved_aside() {
+fn data_of_another_member_is_refused_or_archived() {
     let mut pod = Pod::new("Kept").with_log();
     pod.member_id = "a".into();
     assert_eq!(pod.run().status.code(), Some(1));
@@ -151,7 +151,7 @@ fn somebody_elses_data_is_refused_or_moved_aside() {
 }
 
 #[test]
-fn a_start_that_was_cut_short_is_moved_aside() {
+fn leftovers_of_an_interrupted_start_are_archived() {
     let pod = Pod::new("Fresh");
     fs::create_dir_all(pod.path("data/member/snap")).unwrap();
     assert_eq!(pod.run().status.code(), Some(42));
@@ -160,7 +160,7 @@ fn a_start_that_was_cut_short_is_moved_aside() {
 }
 
 #[test]
-fn who_was_not_told_enough_says_so() {
+fn gate_with_incomplete_settings_reports_misconfiguration() {
     let mut unknown = Pod::new("Kept").with_log();
     unknown.member_id = String::new();
     let mut garbled = Pod::new("Kept").with_log();
@@ -177,7 +177,7 @@ fn who_was_not_told_enough_says_so() {
 }
 
 #[test]
-fn an_environment_that_says_nothing_starts_nothing() {
+fn gate_without_required_variables_starts_nothing() {
     let pod = Pod::new("Fresh");
     for missing in ["GATE_DATA", "GATE_DATA_DIR"] {
         let mut command = pod.command(GATE, &["run", "--", "/bin/true"]);
@@ -188,7 +188,7 @@ fn an_environment_that_says_nothing_starts_nothing() {
 
 /// The same pod may start many times over, and may have been cut short in between. What is installed works.
 #[test]
-fn installing_can_be_repeated() {
+fn install_can_be_repeated() {
     let pod = Pod::new("Kept").with_log();
     fs::write(pod.path("bin/.gate.unfinished"), "half of it").unwrap();
     fs::write(pod.path("bin/gate"), "an earlier one").unwrap();
@@ -221,7 +221,7 @@ fn gate_reports_commands_that_fail() {
 
 /// The message is for people; what counts is whether etcd starts.
 #[test]
-fn a_message_that_cannot_be_left_changes_nothing() {
+fn unwritable_termination_log_changes_nothing() {
     for (pod, code) in [(Pod::new("Kept"), 1), (Pod::new("Kept").with_log(), 42)] {
         fs::create_dir(pod.path("termination-log")).unwrap();
         assert_eq!(pod.run().status.code(), Some(code));
@@ -262,7 +262,7 @@ impl Restoring {
 }
 
 #[test]
-fn a_backup_is_fetched_restored_and_started_once() {
+fn backup_is_fetched_restored_and_started_once() {
     let pod = Restoring::new("Fresh");
     for _ in 0..2 {
         assert!(pod.fetch().status.success());
@@ -275,7 +275,7 @@ fn a_backup_is_fetched_restored_and_started_once() {
 }
 
 #[test]
-fn a_restore_that_was_cut_short_is_done_again() {
+fn interrupted_restore_is_repeated() {
     let pod = Restoring::new("Fresh");
     assert!(pod.fetch().status.success());
     assert!(!pod.gate("restore", "mkdir -p restore/data/member; exit 3").status.success());
@@ -285,7 +285,7 @@ fn a_restore_that_was_cut_short_is_done_again() {
 }
 
 #[test]
-fn what_etcdutl_says_last_is_why_it_failed() {
+fn failed_restore_reports_the_last_line_of_etcdutl() {
     let pod = Restoring::new("Fresh");
     assert!(!pod.gate("restore", "echo 'first' >&2; echo 'expected sha256 [1], got [2]' >&2; exit 1").status.success());
     let words = fs::read_to_string(pod.0.path("termination-log")).unwrap();
@@ -296,7 +296,7 @@ fn what_etcdutl_says_last_is_why_it_failed() {
 }
 
 #[test]
-fn a_member_that_ran_is_never_restored_again() {
+fn member_that_has_run_is_never_restored_again() {
     let pod = Restoring::new("Kept");
     assert!(pod.fetch().status.success());
     assert!(pod.restore().status.success());

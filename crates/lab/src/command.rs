@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_tells_the_command_and_its_complaint() {
+    fn failed_command_is_reported_with_its_stderr() {
         let error = run("sh", ["-c", "echo no such thing >&2; exit 3"]).unwrap_err().to_string();
         assert!(error.contains("sh -c"), "{error}");
         assert!(error.contains("no such thing"), "{error}");
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_missing_is_named() {
+    fn missing_program_is_named() {
         let error = run_line("no-such-program-here --flag").unwrap_err().to_string();
         assert!(error.contains("no-such-program-here --flag"), "{error}");
         assert!(!exists("no-such-program-here"));

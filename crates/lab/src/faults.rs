@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_found_wherever_they_are() {
+    fn all_occurrences_of_bytes_are_found() {
         assert_eq!(places_of(b"key", b"key and another key"), [0, 16]);
         assert!(places_of(b"lock", b"key and another key").is_empty());
         assert!(places_of(b"", b"key").is_empty());

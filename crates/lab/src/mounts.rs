@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_a_mount_and_a_folder_that_is_not_there_is_none() {
+    fn root_is_a_mount_and_missing_folder_is_none() {
         assert!(is_mounted(Path::new("/")).unwrap());
         assert!(below(Path::new("/no/such/folder")).unwrap().is_empty());
     }

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_route_is_no_conflict() {
+    fn default_route_is_no_conflict() {
         assert!(!overlap("10.200.0.0/16", "default"));
         assert!(!overlap("10.200.0.0/16", "0.0.0.0/0"));
     }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn kubernetes_is_told_its_version() {
+    fn kubernetes_is_built_with_its_version() {
         assert!(KUBERNETES.ldflags().contains("gitVersion=v1.35.4"));
         assert!(KUBERNETES.ldflags().contains("gitMinor=35"));
         assert_eq!(COREDNS.ldflags(), "-s -w");

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_little_disk_is_told_with_numbers() {
+    fn too_little_disk_space_is_reported_with_numbers() {
         let problem = disk_problem(Path::new("/cache"), 300 << 20, 8 * GIB).unwrap();
         assert_eq!(problem, "The lab needs 8.0 GiB of free disk in /cache, and there are only 0.3 GiB.");
         assert_eq!(disk_problem(Path::new("/cache"), 8 * GIB, 8 * GIB), None);

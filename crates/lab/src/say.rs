@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_written_as_a_person_would() {
+    fn durations_are_printed_in_readable_units() {
         assert_eq!(seconds(Duration::from_millis(40)), "0.0s");
         assert_eq!(seconds(Duration::from_millis(59_990)), "59.9s");
         assert_eq!(seconds(Duration::from_secs(61)), "1m01s");

@@ -167,7 +167,7 @@ fn object_stores_run_when_asked_for(folder: &Path) {
 }
 
 #[test]
-fn an_interrupted_up_is_swept() {
+fn interrupted_up_is_cleaned_up() {
     let _alone = alone();
     let folder = checkout("interrupted");
     let before = traces_without_a_lab(&folder);
@@ -198,7 +198,7 @@ fn assert_same(before: &BTreeSet<String>, after: &BTreeSet<String>) {
 }
 
 #[test]
-fn what_a_machine_lacks_is_told_in_one_sentence() {
+fn missing_requirement_of_the_machine_is_reported_in_one_sentence() {
     let _alone = alone();
     let folder = checkout("refusals");
     let before = traces_without_a_lab(&folder);

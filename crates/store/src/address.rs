@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_name_a_store_a_bucket_and_an_object() {
+    fn urls_are_parsed_into_store_bucket_and_object() {
         for (url, store, bucket, key, directory) in [
             ("s3://backups/prod/etcd/1.db", Store::S3, "backups", "prod/etcd/1.db", "prod/etcd"),
             ("gs://my_backups/1.db", Store::Gcs, "my_backups", "1.db", ""),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_is_that_of_gos_cdk() {
+    fn url_query_is_that_of_go_cdk() {
         let address =
             parsed("s3://b/k?region=eu-west-1&endpoint=minio.minio:9000&disableSSL=true&s3ForcePathStyle=true");
         assert_eq!(address.endpoint.as_deref(), Some("http://minio.minio:9000"));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn malformed_url_is_refused_with_a_message() {
         for (url, word) in [
             ("backups/1.db", "relative URL"),
             ("ftp://b/k", "ftp://"),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_answers_are_told_apart() {
+    fn store_responses_are_mapped_to_reasons() {
         let answer = |status: &str, code: &str, message: &str| {
             said(&format!(
                 "Error performing POST http://h/b/k?uploads in 8ms - Server returned non-2xx status code: {status}: \
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_answer_to_answer_is_left_out() {
+    fn message_omits_request_ids_and_times() {
         let azure =
             "<Code>ContainerNotFound</Code><Message>The container does not exist.\nRequestId:4711\nTime:now</Message>";
         let failure = said(&format!("status code: 404 Not Found: {azure}"));
@@ -264,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_words_still_has_a_status() {
+    fn response_without_body_is_reported_with_its_status() {
         let failure = said("Server returned non-2xx status code: 403 Forbidden: ");
         assert_eq!(failure.reason, Reason::AccessDenied);
         assert_eq!(failure.message, "writing s3://b/k: access denied (status 403)");
     }
 
     #[test]
-    fn no_credentials_are_not_an_unreachable_store() {
+    fn missing_credentials_are_access_denied_and_not_unreachable() {
         let failure =
             said("Error performing PUT http://169.254.169.254/latest/api/token in 9s - HTTP error: timed out");
         assert_eq!(failure.reason, Reason::AccessDenied);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_does_not_answer_is_unreachable() {
+    fn store_that_does_not_answer_is_unreachable() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         let http = HttpError::new(HttpErrorKind::Connect, refused);
         let error = object_store::Error::Generic { store: "S3", source: Box::new(http) };
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_volume_and_one_that_must_not_be_written_are_told_apart() {
+    fn full_and_read_only_volumes_have_different_reasons() {
         let wrapped = |kind: io::ErrorKind| object_store::Error::Generic {
             store: "LocalFileSystem",
             source: Box::new(io::Error::from(kind)),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_room_in_a_report() {
+    fn long_store_message_fits_into_a_report() {
         let failure = said(&format!("status code: 500 Internal Server Error: {}", "é".repeat(5000)));
         assert!(failure.message.len() < 2 * MAX_WORDS + 200, "{}", failure.message.len());
     }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_store_leaves_behind_is_a_leftover() {
+    fn only_temporary_files_of_the_store_are_leftovers() {
         for (file, leftover) in [
             ("a.db#1", true),
             ("a.db#23", true),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_listed_however_deep_they_are() {
+    async fn files_in_nested_directories_are_listed() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("a/b")).unwrap();
         fs::create_dir(directory.path().join("lost+found")).unwrap();

@@ -112,7 +112,7 @@ mod tests {
 
     /// The agent may be of an earlier version than the operator.
     #[test]
-    fn reasons_of_earlier_agents_are_read() {
+    fn reasons_of_earlier_agents_are_parsed() {
         let reason = |name: &str| serde_json::from_value::<Reason>(name.into()).unwrap();
         assert_eq!(["BadOrder", "NotTheSame"].map(reason), [Reason::InvalidRequest, Reason::ContentMismatch]);
     }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_good_however_it_is_cut() {
+    fn snapshot_is_valid_for_any_chunking() {
         let snapshot = snapshot_of(&[7; 1024]);
         for size in [1, 2, 31, 32, 33, 64, 100, 1024, 1055, 1056] {
             let pieces: Vec<_> = snapshot.chunks(size).collect();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_snapshot_is_told_why() {
+    fn invalid_snapshot_is_refused_with_a_reason() {
         let snapshot = snapshot_of(&[7; 1024]);
         let outcome = |bytes: &[u8]| check(&[bytes]).1.unwrap_err();
         assert!(outcome(b"").contains("empty"));
@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cuts_give_the_hash_of_the_whole(bytes in proptest::collection::vec(any::<u8>(), 0..300), cuts in proptest::collection::vec(0usize..300, 0..8)) {
+        fn any_chunking_gives_the_hash_of_the_snapshot(bytes in proptest::collection::vec(any::<u8>(), 0..300), cuts in proptest::collection::vec(0usize..300, 0..8)) {
             let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.sort_unstable();
             let mut pieces = Vec::new();
@@ -135,7 +135,7 @@ mod tests {
         }
 
         #[test]
-        fn a_flipped_bit_is_noticed(at in 0usize..1056, bit in 0u8..8) {
+        fn flipped_bit_is_detected(at in 0usize..1056, bit in 0u8..8) {
             let mut snapshot = snapshot_of(&[7; 1024]);
             snapshot[at] ^= 1 << bit;
             prop_assert!(check(&[&snapshot]).1.is_err());

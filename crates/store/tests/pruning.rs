@@ -51,7 +51,7 @@ async fn run(store: &Memory, retention: Option<&Retention>) -> Pruned {
 }
 
 #[tokio::test]
-async fn what_no_rule_keeps_goes_by_its_time_and_not_by_its_name() {
+async fn pruning_deletes_by_time_and_not_by_name() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     put(&store, "prod/deeper/b", 3, origin("b")).await;
@@ -75,7 +75,7 @@ async fn pruning_leaves_backups_of_other_schedules() {
 }
 
 #[tokio::test]
-async fn without_retention_everything_of_the_schedule_goes() {
+async fn pruning_without_retention_deletes_everything_of_the_schedule() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     put(&store, "prod/b", 2, origin("b")).await;
@@ -90,7 +90,7 @@ async fn without_retention_everything_of_the_schedule_goes() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_go_and_deletes_nothing() {
+async fn dry_run_lists_backups_and_deletes_nothing() {
     let store = Memory::default();
     for number in 0..5 {
         put(&store, &format!("prod/{number}"), 10 - number, origin("a")).await;
@@ -103,7 +103,7 @@ async fn a_dry_run_says_what_would_go_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_list_of_names_has_room_in_a_report() {
+async fn long_list_of_names_fits_into_a_report() {
     let store = Memory::default();
     for number in 0..200 {
         put(&store, &format!("prod/a-rather-long-name-{number}"), 300 - number, origin("a")).await;
@@ -114,7 +114,7 @@ async fn a_long_list_of_names_has_room_in_a_report() {
 }
 
 #[tokio::test]
-async fn a_manifest_without_its_object_is_no_backup_and_goes() {
+async fn manifest_without_its_object_is_deleted() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     put(&store, "prod/b", 2, origin("b")).await;
@@ -125,7 +125,7 @@ async fn a_manifest_without_its_object_is_no_backup_and_goes() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_cannot_be_read_is_told_and_its_object_stays() {
+async fn unreadable_manifest_is_reported_and_its_object_is_kept() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     put(&store, "prod/b", 2, origin("b")).await;
@@ -138,7 +138,7 @@ async fn a_manifest_that_cannot_be_read_is_told_and_its_object_stays() {
 }
 
 #[tokio::test]
-async fn what_a_killed_pod_left_behind_goes_after_a_day() {
+async fn leftovers_of_a_killed_pod_are_deleted_after_a_day() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     for (key, name, killed_before_completion) in [("killed-early", "early", true), ("killed-late", "late", false)] {
@@ -164,7 +164,7 @@ async fn what_a_killed_pod_left_behind_goes_after_a_day() {
 }
 
 #[tokio::test]
-async fn a_marker_beside_a_whole_backup_goes_alone() {
+async fn marker_of_a_complete_backup_is_deleted_alone() {
     let store = Memory::default();
     let to = store.destination("s3://backups/prod/a");
     Upload::begin(&to, &origin("a"), &Encoding::default()).await.unwrap().abort().await;
@@ -176,7 +176,7 @@ async fn a_marker_beside_a_whole_backup_goes_alone() {
 }
 
 #[tokio::test]
-async fn rules_that_make_no_sense_delete_nothing() {
+async fn invalid_retention_deletes_nothing() {
     let store = Memory::default();
     put(&store, "prod/a", 1, origin("a")).await;
     put(&store, "prod/b", 2, origin("b")).await;
@@ -187,7 +187,7 @@ async fn rules_that_make_no_sense_delete_nothing() {
 }
 
 #[tokio::test]
-async fn the_newest_proven_one_stays_although_others_came_after_it() {
+async fn newest_proven_backup_is_kept_despite_newer_ones() {
     let store = Memory::default();
     put_to_verify(&store, "earlier", 5, true).await;
     put_to_verify(&store, "proven", 4, true).await;
@@ -204,7 +204,7 @@ async fn the_newest_proven_one_stays_although_others_came_after_it() {
 }
 
 #[tokio::test]
-async fn a_proof_is_about_one_backup_and_not_about_a_later_one_of_its_name() {
+async fn proof_does_not_count_for_a_later_backup_of_the_same_name() {
     let store = Memory::default();
     put_to_verify(&store, "a", 3, true).await;
     let again = Origin { uid: "another".into(), ..origin("a") };
@@ -215,7 +215,7 @@ async fn a_proof_is_about_one_backup_and_not_about_a_later_one_of_its_name() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_version_may_have_proven_stays_until_another_one_is() {
+async fn backup_of_an_earlier_version_is_kept_until_another_one_is_proven() {
     let store = Memory::default();
     for (name, hours_ago) in [("good", 30), ("bad", 20)] {
         let key = format!("prod/{name}");
@@ -230,7 +230,7 @@ async fn what_an_earlier_version_may_have_proven_stays_until_another_one_is() {
 }
 
 #[tokio::test]
-async fn a_proof_of_what_is_gone_goes_if_it_is_ours() {
+async fn orphaned_proof_is_deleted_if_it_is_of_this_schedule() {
     let store = Memory::default();
     put(&store, "prod/kept", 1, origin("kept")).await;
     put_to_verify(&store, "deleted", 3, true).await;
@@ -254,7 +254,7 @@ async fn a_proof_of_what_is_gone_goes_if_it_is_ours() {
 }
 
 #[tokio::test]
-async fn a_proof_that_is_there_is_not_written_again() {
+async fn existing_proof_is_not_overwritten() {
     let store = Memory::default();
     put_to_verify(&store, "a", 3, true).await;
     let to = store.destination("s3://backups/prod/a");

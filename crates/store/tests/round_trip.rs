@@ -29,7 +29,7 @@ async fn read(from: &Destination, identity: Option<&str>) -> Result<Vec<u8>, Rea
 }
 
 #[tokio::test]
-async fn bytes_come_back_whatever_is_done_to_them_on_the_way() {
+async fn snapshot_survives_a_round_trip_in_every_encoding() {
     let (identity, recipient) = new_keys();
     for encoding in encodings(&recipient) {
         // Smaller than a part, and several of them.
@@ -53,7 +53,7 @@ async fn bytes_come_back_whatever_is_done_to_them_on_the_way() {
 }
 
 #[tokio::test]
-async fn files_are_a_store_like_any_other() {
+async fn file_store_survives_a_round_trip() {
     let directory = tempfile::tempdir().unwrap();
     let (identity, recipient) = new_keys();
     let snapshot = snapshot(MIB);
@@ -73,7 +73,7 @@ async fn files_are_a_store_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_leaves_nothing() {
+async fn broken_stream_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let (_, recipient) = new_keys();
     let whole = snapshot(9 * MIB);
@@ -97,7 +97,7 @@ async fn a_stream_that_breaks_off_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_aborted_leaves_nothing() {
+async fn aborted_upload_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Memory::default();
     let file = format!("file://{}/1.db", directory.path().display());
@@ -113,7 +113,7 @@ async fn an_upload_that_is_aborted_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_full_ends_the_upload_and_nothing_is_left() {
+async fn upload_to_a_full_store_fails_and_leaves_nothing() {
     for part in [0, 1, 2] {
         let store = Memory::default();
         store.fail_at_part(part);
@@ -159,7 +159,7 @@ async fn until_nothing_is_staged(directory: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt() {
+async fn leftovers_of_a_killed_pod_are_recognised_and_removed_by_the_next_attempt() {
     let directory = tempfile::tempdir().unwrap();
     let store = Memory::default();
     let file = format!("file://{}/1.db", directory.path().display());
@@ -187,7 +187,7 @@ async fn what_a_killed_pod_leaves_behind_is_known_and_goes_with_the_next_attempt
 }
 
 #[tokio::test]
-async fn an_object_without_a_manifest_is_ours_only_with_our_marker() {
+async fn object_without_manifest_is_ours_only_with_our_marker() {
     let store = Memory::default();
     let to = store.destination(URL);
     upload(&to, &snapshot(4096), &Encoding::default()).await;
@@ -201,7 +201,7 @@ async fn an_object_without_a_manifest_is_ours_only_with_our_marker() {
 }
 
 #[tokio::test]
-async fn an_object_that_appeared_although_nobody_heard_of_it_is_still_ours() {
+async fn object_of_an_upload_with_a_lost_response_is_still_ours() {
     let store = Memory::default();
     let to = store.destination(URL);
     store.lose_the_answer_to_complete();
@@ -213,7 +213,7 @@ async fn an_object_that_appeared_although_nobody_heard_of_it_is_still_ours() {
 }
 
 #[tokio::test]
-async fn a_backup_is_whole_with_a_manifest_of_its_own_and_an_object_of_its_size() {
+async fn backup_is_complete_with_its_own_manifest_and_an_object_of_that_size() {
     let store = Memory::default();
     let to = store.destination(URL);
     assert_eq!(to.what_is_there(&origin("one")).await.unwrap(), There::Nothing);
@@ -233,7 +233,7 @@ async fn a_backup_is_whole_with_a_manifest_of_its_own_and_an_object_of_its_size(
 }
 
 #[tokio::test]
-async fn only_the_right_key_opens_an_encrypted_backup() {
+async fn encrypted_backup_is_decrypted_only_with_the_right_key() {
     let store = Memory::default();
     let (right, recipient) = new_keys();
     let (wrong, other_recipient) = new_keys();
@@ -258,7 +258,7 @@ async fn only_the_right_key_opens_an_encrypted_backup() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_no_object_is_told_in_words() {
+async fn download_of_a_missing_or_invalid_object_fails_with_a_message() {
     let store = Memory::default();
     let failure = download(&store.destination(URL), None, io::sink()).await.err().unwrap();
     assert_eq!(
@@ -276,7 +276,7 @@ async fn what_is_not_there_or_no_object_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn another_backup_than_the_one_that_is_wanted_is_refused() {
+async fn backup_with_another_size_or_hash_is_refused() {
     let store = Memory::default();
     let to = store.destination(URL);
     let encoded = upload(&to, &snapshot(4096), &Encoding::default()).await;
@@ -300,7 +300,7 @@ async fn another_backup_than_the_one_that_is_wanted_is_refused() {
 }
 
 #[tokio::test]
-async fn a_bare_database_or_nothing_at_all_is_no_backup() {
+async fn database_without_hash_and_empty_object_are_refused() {
     let store = Memory::default();
     let snapshot = snapshot(4096);
     for bare in [&snapshot[..4096], b""] {
@@ -316,7 +316,7 @@ proptest! {
 
     /// Whatever becomes of an object, what is read is either refused or what was written.
     #[test]
-    fn a_damaged_object_never_becomes_a_snapshot(
+    fn damaged_object_is_never_decoded(
         kind in 0usize..4,
         place in 0.0..1.0,
         change in prop_oneof![(1u8..=255).prop_map(Some), Just(None)],

@@ -49,7 +49,7 @@ fn documented_backups_apply_as_written() {
 }
 
 #[test]
-fn a_backup_is_of_one_cluster() {
+fn backup_needs_exactly_one_cluster() {
     let namespace = Namespace::create("api-backup-source");
     let sentence = "spec must have either clusterName, the name of an EtcdCluster in the same namespace, or source";
     let address = |url: &str| set(without("spec/clusterName"), "spec/source/clusterURL", json!(url));
@@ -62,7 +62,7 @@ fn a_backup_is_of_one_cluster() {
 }
 
 #[test]
-fn the_name_of_a_backup_fits_a_label() {
+fn backup_name_must_fit_a_label() {
     let namespace = Namespace::create("api-backup-names");
     let named = |length: usize| with("metadata/name", json!("a".repeat(length)));
     refuses_once(&namespace, [(named(64), "metadata.name must have at most 63 characters, because the pods")]);
@@ -70,7 +70,7 @@ fn the_name_of_a_backup_fits_a_label() {
 }
 
 #[test]
-fn a_backup_goes_to_one_place() {
+fn backup_needs_exactly_one_destination() {
     let namespace = Namespace::create("api-destination");
     let (url, claim) = ("s3://b/a.db", json!({"claimName": "c"}));
     let one = "destination must be one place; set one of objectURLTemplate, objectURL, gcsBucket and";
@@ -153,7 +153,7 @@ fn url_template_with_unknown_variable_is_refused() {
 }
 
 #[test]
-fn an_encrypted_backup_can_be_read_again() {
+fn encryption_and_decryption_of_a_backup_are_validated() {
     let namespace = Namespace::create("api-encryption");
     let encrypted = |recipients: Value| with("spec/encryption/age/recipients", recipients);
     let sentence = "recipients must be public keys of age, which begin with age1";
@@ -174,7 +174,7 @@ fn an_encrypted_backup_can_be_read_again() {
 }
 
 #[test]
-fn a_backup_is_not_tried_for_ever() {
+fn backup_retries_and_deadline_must_be_in_range() {
     let namespace = Namespace::create("api-tries");
     let (tries, deadline) =
         (|value: Value| with("spec/backoffLimit", value), |value| with("spec/activeDeadline", value));
@@ -188,7 +188,7 @@ fn a_backup_is_not_tried_for_ever() {
 }
 
 #[test]
-fn pods_of_backups_are_checked_as_those_of_members_are() {
+fn backup_pod_template_is_validated_like_that_of_members() {
     let namespace = Namespace::create("api-backup-pods");
     let reserved = json!({"etcd.improbable.io/anything": "x"});
     refuses_once(
@@ -225,7 +225,7 @@ fn pods_of_backups_are_checked_as_those_of_members_are() {
 }
 
 #[test]
-fn a_backup_cannot_be_changed() {
+fn backup_is_immutable() {
     let namespace = Namespace::create("api-backup-changes");
     let full = set(with("spec/podTemplate/nodeSelector", json!({"disk": "fast"})), "spec/compression", json!("Zstd"));
     namespace.apply(&full.to_string()).unwrap();

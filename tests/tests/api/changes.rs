@@ -121,7 +121,7 @@ fn volumes_that_cannot_follow_a_change_need_a_migration() {
 }
 
 #[test]
-fn the_kind_of_storage_cannot_be_changed() {
+fn storage_kind_is_immutable() {
     let namespace = Namespace::create("api-immutable");
     namespace.apply(&cluster().to_string()).unwrap();
     let mut lost = cluster();
@@ -151,7 +151,7 @@ fn the_kind_of_storage_cannot_be_changed() {
 }
 
 #[test]
-fn a_migration_needs_three_members() {
+fn volume_migration_needs_three_members() {
     let namespace = Namespace::create("api-migration");
     let members = |replicas: u32| migrating(with("spec/replicas", json!(replicas)));
     refuses(&namespace, [1, 2].map(|replicas| (members(replicas), TOO_FEW)));
@@ -170,7 +170,7 @@ fn a_migration_needs_three_members() {
 }
 
 #[test]
-fn one_change_gives_one_sentence() {
+fn refused_change_gives_one_message() {
     let namespace = Namespace::create("api-one-change");
     namespace.apply(&cluster().to_string()).unwrap();
     let template = |field: &str, value: Value| with(&format!("spec/storage/volumeClaimTemplate/{field}"), value);
@@ -197,7 +197,7 @@ fn one_change_gives_one_sentence() {
 }
 
 #[test]
-fn an_upgrade_begins_with_a_backup_or_not() {
+fn backup_before_upgrade_is_validated() {
     let namespace = Namespace::create("api-upgrade");
     let backup_first = |value: Value| with("spec/upgrade/backupFirst", value);
     takes(&namespace, [true, false].map(|value| backup_first(json!(value))));
@@ -224,7 +224,7 @@ fn peer() -> Value {
 }
 
 #[test]
-fn peers_cannot_be_changed() {
+fn peers_are_immutable() {
     let namespace = Namespace::create("api-peers");
     let mut peer = peer();
     namespace.apply(&peer.to_string()).unwrap();
@@ -244,7 +244,7 @@ fn peers_cannot_be_changed() {
 }
 
 #[test]
-fn of_peers_only_what_kubernetes_changes_in_place_can_be_changed() {
+fn peers_accept_only_changes_that_kubernetes_makes_in_place() {
     let namespace = Namespace::create("api-peer-changes");
     let stays = "spec of an EtcdPeer cannot be changed, apart from podTemplate.metadata and podTemplate.resources";
     let changed = |field: &str, value: Value| {

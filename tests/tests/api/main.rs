@@ -133,7 +133,7 @@ fn documented_manifests_apply_as_written() {
 }
 
 #[test]
-fn defaults_columns_scale_and_selector() {
+fn cluster_has_defaults_columns_scale_and_selector() {
     let namespace = Namespace::create("api-columns");
     namespace.apply(&without("spec/replicas").to_string()).unwrap();
     assert_eq!(namespace.get("etcdcluster c")["spec"]["replicas"], 3, "three is the default");

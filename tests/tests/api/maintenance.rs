@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{refuses, takes, with};
 
 #[test]
-fn a_cluster_is_paused_or_not() {
+fn paused_is_validated() {
     let namespace = Namespace::create("api-paused");
     let paused = |value: Value| with("spec/paused", value);
     refuses(&namespace, [json!("true"), json!("yes"), json!(1)].map(|value| (paused(value), "spec.paused")));
@@ -18,7 +18,7 @@ fn a_cluster_is_paused_or_not() {
 }
 
 #[test]
-fn a_replacement_waits_for_a_duration_or_for_ever() {
+fn member_replacement_is_validated() {
     let namespace = Namespace::create("api-recovery");
     let after = |value: Value| with("spec/recovery/memberReplacement/after", value);
     let sentence =
@@ -49,7 +49,7 @@ fn a_replacement_waits_for_a_duration_or_for_ever() {
 }
 
 #[test]
-fn members_are_defragmented_or_not() {
+fn defragmentation_is_validated() {
     let namespace = Namespace::create("api-defragment");
     let defragment = |value: Value| with("spec/maintenance/autoDefragment", value);
     let wrong = [json!("true"), json!("no"), json!(0)];
@@ -59,7 +59,7 @@ fn members_are_defragmented_or_not() {
 }
 
 #[test]
-fn members_are_compared_not_too_often_or_never() {
+fn corruption_check_interval_is_validated() {
     let namespace = Namespace::create("api-comparison");
     let interval = |value: Value| with("spec/maintenance/corruptionCheck/interval", value);
     let sentence =

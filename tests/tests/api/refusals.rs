@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{refuses, takes, with, without};
 
 #[test]
-fn what_cannot_work_is_refused_with_a_sentence_that_names_the_field() {
+fn invalid_cluster_is_refused_with_a_message_that_names_the_field() {
     let namespace = Namespace::create("api-refusals");
     let affinity = json!({"podAntiAffinity": {}});
     let mut both_affinities = with("spec/affinity", affinity.clone());
@@ -47,7 +47,7 @@ fn what_cannot_work_is_refused_with_a_sentence_that_names_the_field() {
 }
 
 #[test]
-fn one_mistake_gives_one_sentence() {
+fn one_mistake_gives_one_message() {
     let namespace = Namespace::create("api-one-sentence");
     for manifest in [
         with("spec/version", json!("banana")),
@@ -68,7 +68,7 @@ fn one_mistake_gives_one_sentence() {
 }
 
 #[test]
-fn storage_is_of_one_kind() {
+fn cluster_needs_exactly_one_storage_kind() {
     let namespace = Namespace::create("api-storage");
     let ephemeral = |fields: Value| with("spec/storage", json!({"ephemeral": fields}));
     refuses(
@@ -99,7 +99,7 @@ fn storage_is_of_one_kind() {
 }
 
 #[test]
-fn an_image_is_a_repository_without_a_tag() {
+fn image_repository_must_have_no_tag() {
     let namespace = Namespace::create("api-image");
     let repository = |name: &str| with("spec/image/repository", json!(name));
     let tagged = "spec.image.repository must not have a tag or a digest";
@@ -124,7 +124,7 @@ fn an_image_is_a_repository_without_a_tag() {
 }
 
 #[test]
-fn labels_of_pods_are_labels_and_not_the_operators() {
+fn pod_labels_must_be_valid_and_not_those_of_the_operator() {
     let namespace = Namespace::create("api-labels");
     let label = |name: &str, value: &str| with("spec/podTemplate/metadata/labels", json!({name: value}));
     let reserved = "spec.podTemplate.metadata.labels must not have app.kubernetes.io/name nor names that begin with";

@@ -36,7 +36,7 @@ fn bootstrapped(restore: Value) -> Value {
 }
 
 #[test]
-fn a_restore_is_of_one_backup() {
+fn restore_needs_exactly_one_backup() {
     let namespace = Namespace::create("api-restore-source");
     let one = "spec.source must be one backup; set one of objectURL, bucket, persistentVolumeClaim and backupName";
     let (url, bucket) = ("s3://b/a.db", json!({"bucketURL": "s3://b", "objectPath": "a.db"}));
@@ -80,7 +80,7 @@ fn a_restore_is_of_one_backup() {
 }
 
 #[test]
-fn a_restore_makes_a_cluster() {
+fn restore_needs_a_valid_cluster_template() {
     let namespace = Namespace::create("api-restore-cluster");
     let named = |name: &str| with("spec/clusterTemplate/clusterName", json!(name));
     let in_template = |path: &str, value: Value| with(&format!("spec/clusterTemplate/{path}"), value);
@@ -122,7 +122,7 @@ fn a_restore_makes_a_cluster() {
 }
 
 #[test]
-fn a_restore_cannot_be_changed() {
+fn restore_is_immutable() {
     let namespace = Namespace::create("api-restore-changes");
     namespace.apply(&restore().to_string()).unwrap();
     let sentence = "spec of an EtcdRestore cannot be changed; make a new EtcdRestore instead";
@@ -141,7 +141,7 @@ fn a_restore_cannot_be_changed() {
 }
 
 #[test]
-fn a_cluster_begins_with_a_backup_or_not() {
+fn bootstrap_restore_is_validated() {
     let namespace = Namespace::create("api-bootstrap");
     let url = "s3://b/a.db";
     let one = "spec.bootstrap.restore must be one backup; set one of objectURL, bucket and persistentVolumeClaim";
@@ -160,7 +160,7 @@ fn a_cluster_begins_with_a_backup_or_not() {
 }
 
 #[test]
-fn what_a_cluster_began_with_can_only_be_forgotten() {
+fn bootstrap_restore_can_be_removed_but_not_changed() {
     let namespace = Namespace::create("api-bootstrap-changes");
     let sentence =
         "spec.bootstrap.restore can be removed but neither added nor changed after the cluster has been created";

@@ -27,7 +27,7 @@ fn without(path: &str) -> Value {
 }
 
 #[test]
-fn a_schedule_has_five_fields_or_a_name() {
+fn schedule_must_have_five_fields_or_a_name() {
     let namespace = Namespace::create("api-schedules");
     let sentence = "spec.schedule must have five fields: minute, hour, day of the month, month and day of the week";
     let cron = |text: &str| with("spec/schedule", json!(text));
@@ -53,7 +53,7 @@ fn a_schedule_has_five_fields_or_a_name() {
 }
 
 #[test]
-fn a_time_zone_is_a_name() {
+fn time_zone_must_be_a_name() {
     let namespace = Namespace::create("api-time-zones");
     let zone = |name: &str| with("spec/timeZone", json!(name));
     let sentence = "spec.timeZone must be the name of a time zone; write it like UTC or Europe/London";
@@ -65,7 +65,7 @@ fn a_time_zone_is_a_name() {
 }
 
 #[test]
-fn numbers_of_a_schedule_are_in_range() {
+fn schedule_numbers_must_be_in_range() {
     let namespace = Namespace::create("api-schedule-numbers");
     let number = |field: &str, value: i64| with(&format!("spec/{field}"), json!(value));
     for limit in ["successfulBackupsHistoryLimit", "failedBackupsHistoryLimit"] {
@@ -88,7 +88,7 @@ fn numbers_of_a_schedule_are_in_range() {
 }
 
 #[test]
-fn a_template_of_backups_has_one_form() {
+fn backup_template_must_have_one_form() {
     let namespace = Namespace::create("api-templates");
     let template = |fields: Value| with("spec/backupTemplate", fields);
     let whole = json!({"clusterName": "c", "destination": {"objectURL": "s3://b/a.db"}});
@@ -115,7 +115,7 @@ fn a_template_of_backups_has_one_form() {
 }
 
 #[test]
-fn backups_of_a_schedule_are_checked_as_others_are() {
+fn backup_template_is_validated_like_a_backup() {
     let namespace = Namespace::create("api-template-rules");
     let in_spec = |path: &str, value: Value| with(&format!("spec/backupTemplate/spec/{path}"), value);
     let label = |name: &str, value: &str| with("spec/backupTemplate/metadata/labels", json!({name: value}));
@@ -147,7 +147,7 @@ fn backups_of_a_schedule_are_checked_as_others_are() {
 }
 
 #[test]
-fn retention_is_made_of_rules() {
+fn retention_rules_are_validated() {
     let namespace = Namespace::create("api-retention");
     let retention = |fields: Value| with("spec/retention", fields);
     for rule in ["keepLast", "keepDays", "keepWeeks", "keepMonths", "keepDaily", "keepWeekly", "keepMonthly"] {
@@ -165,7 +165,7 @@ fn retention_is_made_of_rules() {
 }
 
 #[test]
-fn a_schedule_can_be_changed_at_any_time() {
+fn schedule_can_be_edited() {
     let namespace = Namespace::create("api-schedule-changes");
     namespace.apply(&schedule().to_string()).unwrap();
     let changes = [

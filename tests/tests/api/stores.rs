@@ -24,7 +24,7 @@ fn both(fields: Value) -> [Value; 2] {
 }
 
 #[test]
-fn an_object_has_a_url_that_is_known() {
+fn object_url_must_have_a_known_scheme() {
     let namespace = Namespace::create("api-urls");
     let sentence = "objectURL must be the URL of an object and begin with s3://, gs:// or az://";
     for url in [
@@ -53,7 +53,7 @@ fn an_object_has_a_url_that_is_known() {
 }
 
 #[test]
-fn settings_are_of_the_provider_that_the_url_is_of() {
+fn store_settings_must_match_the_provider_of_the_url() {
     let namespace = Namespace::create("api-providers");
     let sentence = "credentials and settings must be of the provider that the URL is of";
     for (provider, url) in PROVIDERS {
@@ -82,7 +82,7 @@ fn settings_are_of_the_provider_that_the_url_is_of() {
 }
 
 #[test]
-fn credentials_are_given_once_and_of_one_provider() {
+fn credentials_must_be_set_once_and_for_one_provider() {
     let namespace = Namespace::create("api-credentials");
     let ours = credentials_of("googleCloud");
     let mut two = ours.clone();
@@ -112,7 +112,7 @@ fn credentials_are_given_once_and_of_one_provider() {
 }
 
 #[test]
-fn keys_of_secrets_have_defaults() {
+fn secret_keys_have_defaults() {
     let namespace = Namespace::create("api-keys");
     let s3 = to(json!({"objectURL": "s3://b/a.db", "credentials": {"s3": {"secretName": "s"}}}));
     namespace.apply(&s3.to_string()).unwrap();
@@ -127,7 +127,7 @@ fn keys_of_secrets_have_defaults() {
 }
 
 #[test]
-fn an_endpoint_is_an_address() {
+fn endpoint_must_be_an_address() {
     let namespace = Namespace::create("api-endpoints");
     let sentence = "endpoint must be the address of a server; write it like https://";
     for (provider, url) in PROVIDERS {
@@ -142,7 +142,7 @@ fn an_endpoint_is_an_address() {
 }
 
 #[test]
-fn a_file_is_in_its_volume() {
+fn path_must_be_a_file_in_the_volume() {
     let namespace = Namespace::create("api-paths");
     let sentence = "path must be that of a file in the volume";
     let path = |path: &str| both(json!({"persistentVolumeClaim": {"claimName": "c", "path": path}}));

@@ -20,7 +20,7 @@ fn steps_of(pod: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_cluster_begins_with_a_backup_although_its_first_pod_is_deleted_at_every_step() {
+fn cluster_is_restored_although_its_first_pod_is_deleted_at_every_step() {
     let namespace = Namespace::create("backups-bootstrap");
     let bucket = Bucket::create(Store::Gcs, "bootstrap", &namespace);
     let etcd = small_cluster(&namespace);

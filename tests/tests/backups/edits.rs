@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::small_cluster;
 
 #[test]
-fn edits_of_a_schedule_take_effect_at_once_and_one_that_is_suspended_begins_nothing() {
+fn schedule_edits_take_effect_at_once_and_suspended_schedule_starts_nothing() {
     let namespace = Namespace::create("backups-edits");
     let bucket = Bucket::create(Store::Azure, "edits", &namespace);
     let _etcd = small_cluster(&namespace);

@@ -22,7 +22,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn a_backup_that_is_compressed_and_encrypted_is_restored_and_tells_nothing_in_between() {
+fn compressed_and_encrypted_backup_is_restored_and_contains_no_plaintext() {
     let namespace = Namespace::create("backups-encoded");
     let bucket = Bucket::create(Store::S3, "encoded", &namespace);
     let key_file = format!("# created by hand\n{IDENTITY}\n");

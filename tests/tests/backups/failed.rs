@@ -32,7 +32,7 @@ fn write_wrong_secrets(namespace: &Namespace) {
 }
 
 #[test]
-fn a_backup_that_cannot_succeed_is_not_tried_again_and_says_why() {
+fn backup_that_cannot_succeed_fails_without_retry_and_with_its_cause() {
     let namespace = Namespace::create("backups-failed");
     let [s3, gcs, azure] = Store::ALL.map(|store| Bucket::create(store, "failed", &namespace));
     write_wrong_secrets(&namespace);
@@ -80,7 +80,7 @@ fn a_backup_that_cannot_succeed_is_not_tried_again_and_says_why() {
 }
 
 #[test]
-fn a_secret_that_is_missing_is_named_and_waited_for() {
+fn missing_secret_is_named_and_waited_for() {
     let namespace = Namespace::create("backups-secret");
     let bucket = Bucket::create(Store::S3, "secret", &namespace);
     let _etcd = small_cluster(&namespace);
@@ -101,7 +101,7 @@ fn a_secret_that_is_missing_is_named_and_waited_for() {
 
 /// Both may pass, so both are tried again for a while; these two have no more than one try.
 #[test]
-fn a_store_that_is_down_or_full_is_told_and_leaves_nothing_half_done() {
+fn backup_to_a_down_or_full_store_fails_and_leaves_nothing() {
     let namespace = Namespace::create("backups-store");
     let full = Bucket::create_small("full", 12 << 20, &namespace);
     let etcd = small_cluster(&namespace);

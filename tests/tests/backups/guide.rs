@@ -48,7 +48,7 @@ fn remove_leftovers() {
 }
 
 #[test]
-fn the_restore_of_the_user_guide_works_as_written() {
+fn restore_of_the_user_guide_works_as_written() {
     let namespace = Namespace::create("backups-guide");
     remove_leftovers();
     let bucket = Bucket::named(Store::Gcs, "etcd-backup-test", &namespace);

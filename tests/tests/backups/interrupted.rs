@@ -18,7 +18,7 @@ fn wait_for_the_middle(order: &Order, bucket: &Bucket) -> String {
 }
 
 #[test]
-fn a_backup_whose_pod_is_killed_or_deleted_is_tried_again() {
+fn backup_whose_pod_is_killed_or_deleted_is_retried() {
     let namespace = Namespace::create("backups-killed");
     let bucket = Bucket::create(Store::S3, "killed", &namespace);
     let etcd = small_cluster(&namespace);

@@ -30,7 +30,7 @@ fn back_up(namespace: &Namespace, bucket: &Bucket) {
 }
 
 #[test]
-fn a_restore_that_cannot_succeed_says_why_and_makes_nothing() {
+fn restore_that_cannot_succeed_fails_with_its_cause_and_creates_nothing() {
     let namespace = Namespace::create("backups-refused");
     let bucket = Bucket::create(Store::S3, "refused", &namespace);
     write_secret(&namespace, "wrong-identity", &json!({"identity.txt": OTHER_IDENTITY}));

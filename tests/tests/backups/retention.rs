@@ -82,7 +82,7 @@ fn assert_holds(bucket: &Bucket, names: &[&str]) {
 }
 
 #[test]
-fn a_schedule_keeps_its_newest_backups_and_leaves_those_of_others() {
+fn schedule_keeps_its_newest_backups_and_leaves_those_of_others() {
     let namespace = Namespace::create("backups-retention");
     let bucket = Bucket::create(Store::S3, "retention", &namespace);
     let _etcd = small_cluster(&namespace);
@@ -107,7 +107,7 @@ fn a_schedule_keeps_its_newest_backups_and_leaves_those_of_others() {
 }
 
 #[test]
-fn what_a_schedule_has_stored_goes_with_its_cluster_only_if_that_is_asked_for() {
+fn stored_backups_are_deleted_with_the_cluster_only_on_request() {
     let namespace = Namespace::create("backups-gone");
     let bucket = Bucket::create(Store::Azure, "gone", &namespace);
     let _etcd = small_cluster(&namespace);

@@ -149,20 +149,20 @@ fn round_trip(namespace: &Namespace, version: &str, locations: &[Location]) {
 }
 
 #[test]
-fn what_is_backed_up_with_3_5_is_restored_from_s3_and_a_volume() {
+fn backup_of_3_5_is_restored_from_s3_and_a_volume() {
     let namespace = Namespace::create("backups-3-5");
     round_trip(&namespace, "3.5.35", &[in_s3(&namespace), in_volume(&namespace)]);
 }
 
 #[test]
-fn what_is_backed_up_with_3_6_is_restored_from_every_kind_of_place() {
+fn backup_of_3_6_is_restored_from_every_kind_of_store() {
     let namespace = Namespace::create("backups-3-6");
     let locations = [in_s3(&namespace), in_gcs(&namespace), in_azure(&namespace), in_volume(&namespace)];
     round_trip(&namespace, "3.6.16", &locations);
 }
 
 #[test]
-fn what_is_backed_up_with_3_7_is_restored_from_s3_and_azure() {
+fn backup_of_3_7_is_restored_from_s3_and_azure() {
     let namespace = Namespace::create("backups-3-7");
     round_trip(&namespace, "3.7.3", &[in_s3_by_name(&namespace), in_azure(&namespace)]);
 }

@@ -10,7 +10,7 @@ use e2e::{Namespace, SAFETY, eventually, inject, is};
 use crate::{cluster_of, made};
 
 #[test]
-fn the_last_member_of_three_is_backed_up_and_nothing_acknowledged_is_lost() {
+fn last_surviving_member_of_three_is_backed_up_and_no_acknowledged_write_is_lost() {
     let namespace = Namespace::create("backups-survivor");
     let bucket = Bucket::create(Store::S3, "survivor", &namespace);
     let etcd = cluster_of(&namespace, "3.6.16", 3);

@@ -19,7 +19,7 @@ fn backups_of(namespace: &Namespace, schedule: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_upgrade_waits_for_its_backup_and_does_not_begin_without_it() {
+fn upgrade_waits_for_its_backup_and_does_not_start_without_it() {
     let namespace = Namespace::create("backups-upgrade");
     let bucket = Bucket::create(Store::S3, "upgrade", &namespace);
     let etcd = cluster_of(&namespace, "3.6.16", 3);
@@ -64,7 +64,7 @@ fn an_upgrade_waits_for_its_backup_and_does_not_begin_without_it() {
 }
 
 #[test]
-fn an_upgrade_does_not_go_ahead_on_the_backup_of_an_earlier_cluster_of_its_name() {
+fn upgrade_does_not_use_the_backup_of_an_earlier_cluster_of_the_same_name() {
     let namespace = Namespace::create("backups-upgrade-again");
     let bucket = Bucket::create(Store::S3, "upgrade-again", &namespace);
     let mut schedule = schedule_manifest("s", bucket.destination("{{ .Name }}.db"));

@@ -25,7 +25,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_acknowledged_write_is_lost_whatever_happens() {
+fn no_acknowledged_write_is_lost_under_random_faults() {
     let time = setting("CHAOS_MINUTES").map_or(AMONG_OTHER_TESTS, |minutes| Duration::from_secs(60 * minutes));
     let seed = setting("CHAOS_SEED").unwrap_or_else(|| {
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("the clock is right").as_secs()

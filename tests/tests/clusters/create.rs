@@ -5,7 +5,7 @@ use e2e::etcd::{Etcd, manifest};
 use serde_json::{Value, json};
 
 #[test]
-fn a_cluster_answers_and_tells_the_truth_about_itself() {
+fn new_cluster_serves_and_its_status_is_accurate() {
     let namespace = Namespace::create("create-sample");
     let mut three = manifest("c", 3);
     three["spec"]["podTemplate"] = json!({
@@ -87,7 +87,7 @@ fn members_run_in_a_restricted_namespace_and_serve_through_the_client_service() 
 }
 
 #[test]
-fn a_version_without_an_image_is_told_in_words() {
+fn version_without_an_image_is_reported() {
     let namespace = Namespace::create("create-no-image");
     let mut cluster = manifest("c", 1);
     cluster["spec"]["version"] = json!("3.6.99");
@@ -109,7 +109,7 @@ fn a_version_without_an_image_is_told_in_words() {
 
 /// An initial member whose node comes late is still an initial member: it starts with no data, and is let in.
 #[test]
-fn an_initial_member_that_starts_late_is_let_in() {
+fn initial_member_that_starts_late_joins() {
     let namespace = Namespace::create("create-late");
     for node in ["node1", "node2"] {
         namespace.kubectl(&format!("label node {node} --overwrite create-late=yes"));

@@ -16,7 +16,7 @@ fn delete(etcd: &Etcd) {
 }
 
 #[test]
-fn a_deleted_cluster_comes_back_with_its_data_its_members_and_its_id() {
+fn recreated_cluster_has_the_same_data_members_and_id() {
     let namespace = Namespace::create("delete-keep");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     etcd.put("greeting", "hello");
@@ -43,7 +43,7 @@ fn a_deleted_cluster_comes_back_with_its_data_its_members_and_its_id() {
 }
 
 #[test]
-fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
+fn missing_volumes_never_bootstrap_a_second_cluster() {
     let namespace = Namespace::create("delete-missing");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     etcd.put("greeting", "hello");
@@ -77,7 +77,7 @@ fn volumes_that_are_missing_never_lead_to_a_second_cluster() {
 }
 
 #[test]
-fn volumes_go_with_the_cluster_if_the_user_says_so() {
+fn volumes_are_deleted_with_the_cluster_on_request() {
     let namespace = Namespace::create("delete-volumes");
     let etcd = Etcd::create(&namespace, &manifest("c", 1));
     let mut gone = manifest("c", 1);
@@ -95,7 +95,7 @@ fn volumes_go_with_the_cluster_if_the_user_says_so() {
 
 /// What the user wants gone goes, even if a cluster of the same name is created before it is.
 #[test]
-fn volumes_that_are_going_are_not_taken_up_again() {
+fn terminating_volumes_are_not_adopted() {
     let namespace = Namespace::create("delete-at-once");
     let mut cluster = manifest("c", 3);
     cluster["spec"]["deletionPolicy"] = json!("DeleteVolumes");

@@ -6,7 +6,7 @@ use e2e::etcd::{Etcd, manifest};
 use e2e::{Namespace, eventually, is, kubectl, operator, stays};
 
 #[test]
-fn a_new_operator_restarts_no_member() {
+fn new_operator_restarts_no_member() {
     let namespace = Namespace::create("operator-new");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let runs = || etcd.names(3).iter().map(|name| etcd.run_of(name)).collect::<Vec<_>>();

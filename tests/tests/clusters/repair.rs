@@ -7,7 +7,7 @@ use e2e::{Namespace, SAFETY, eventually, finish, is, try_kubectl};
 use lab::{api, faults};
 
 #[test]
-fn objects_that_are_deleted_or_changed_by_hand_are_repaired() {
+fn deleted_or_edited_objects_are_repaired() {
     let namespace = Namespace::create("repair");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let members = etcd.members();
@@ -51,7 +51,7 @@ fn objects_that_are_deleted_or_changed_by_hand_are_repaired() {
 
 /// A cluster whose etcd hangs costs the others nothing: a new one beside it comes up as usual.
 #[test]
-fn a_hanging_cluster_does_not_slow_the_others() {
+fn hanging_cluster_does_not_slow_the_others() {
     let namespace = Namespace::create("repair-hang");
     let hanging: Vec<Etcd> = ["a", "b"].map(|name| Etcd::create(&namespace, &manifest(name, 1))).into_iter().collect();
     let client = || async { api::client().await.unwrap() };
@@ -75,7 +75,7 @@ fn a_hanging_cluster_does_not_slow_the_others() {
 
 /// A pod that somebody else made under a member's name stops that one cluster, with a sentence, and nothing is deleted.
 #[test]
-fn somebody_elses_pod_is_left_alone() {
+fn pod_not_owned_by_the_cluster_is_left_alone() {
     let namespace = Namespace::create("repair-foreign");
     namespace.kubectl("run c-0 --image=busybox:lab --restart=Never -- sleep 3600");
     namespace.wait_for_pod("c-0");
@@ -89,7 +89,7 @@ fn somebody_elses_pod_is_left_alone() {
 
 /// A claim that somebody else made under a member's name may hold anything: no cluster is bootstrapped on it.
 #[test]
-fn somebody_elses_claim_is_left_alone() {
+fn claim_not_owned_by_the_cluster_is_left_alone() {
     let namespace = Namespace::create("repair-claim");
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c-0}\n\
                  spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 50Mi}}}\n";
@@ -104,7 +104,7 @@ fn somebody_elses_claim_is_left_alone() {
 
 /// A Service that somebody else made under the cluster's name is not taken over, and the members run nevertheless.
 #[test]
-fn somebody_elses_service_is_left_alone() {
+fn service_not_owned_by_the_cluster_is_left_alone() {
     let namespace = Namespace::create("repair-service");
     namespace.kubectl("create service clusterip c-client --tcp=80:80");
     Etcd::create(&namespace, &manifest("c", 1));

@@ -8,7 +8,7 @@ use e2e::{Namespace, SAFETY, eventually, finish, operator};
 use lab::{api, faults};
 
 #[test]
-fn three_to_five_to_three_under_load() {
+fn cluster_scales_from_three_to_five_to_three_under_load() {
     let namespace = Namespace::create("scale-up-down");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let writer = Writer::start(&namespace, "c");
@@ -29,7 +29,7 @@ fn three_to_five_to_three_under_load() {
 }
 
 #[test]
-fn one_to_three_to_one_and_to_four() {
+fn cluster_scales_from_one_to_three_to_one_and_to_four() {
     let namespace = Namespace::create("scale-one");
     let etcd = Etcd::create(&namespace, &manifest("c", 1));
     etcd.put("greeting", "hello");
@@ -63,7 +63,7 @@ fn scale_reversed_in_the_middle_reaches_the_last_size() {
 }
 
 #[test]
-fn a_scale_down_that_would_endanger_the_quorum_waits_and_says_why() {
+fn scale_down_that_would_endanger_the_quorum_waits_and_is_explained() {
     let namespace = Namespace::create("scale-risk");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let client = || async { api::client().await.unwrap() };
@@ -87,7 +87,7 @@ fn a_scale_down_that_would_endanger_the_quorum_waits_and_says_why() {
 /// The operator dies again and again, at moments that fall where they fall, while a cluster grows and shrinks under load.
 /// `SCALE_ROUNDS` says how often (1 unless set); the moments are others in each round.
 #[test]
-fn the_operator_is_killed_many_times_while_a_cluster_is_scaled() {
+fn scaling_completes_although_the_operator_is_killed_many_times() {
     let namespace = Namespace::create("scale-killed");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let writer = Writer::start(&namespace, "c");

@@ -7,7 +7,7 @@ use e2e::{Namespace, SAFETY, eventually, inject, is};
 use serde_json::json;
 
 #[test]
-fn a_member_whose_data_differs_is_told_of_and_replaced() {
+fn corrupt_member_is_reported_and_replaced() {
     let namespace = Namespace::create("heal-corrupt");
     let mut cluster = manifest("c", 3);
     cluster["spec"]["maintenance"] = json!({"corruptionCheck": {"interval": "10s"}});

@@ -7,7 +7,7 @@ use e2e::writer::Writer;
 use e2e::{Namespace, SAFETY, eventually, inject};
 
 #[test]
-fn a_hung_member_is_named_at_once_and_its_pod_is_restarted_while_the_others_serve() {
+fn hung_member_is_reported_at_once_and_its_pod_restarted_while_the_others_serve() {
     let namespace = Namespace::create("heal-hang");
     let etcd = Etcd::create(&namespace, &manifest_with_quick_replacement("c", 3));
     let (members, run, pods) = (etcd.members(), etcd.run_of("c-1"), etcd.uids_of("pods"));

@@ -7,7 +7,7 @@ use e2e::{Namespace, SAFETY, eventually, is, stays};
 use serde_json::json;
 
 #[test]
-fn a_paused_cluster_is_watched_and_left_alone() {
+fn paused_cluster_is_observed_and_left_alone() {
     let namespace = Namespace::create("heal-paused");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let members = etcd.members();
@@ -22,7 +22,7 @@ fn a_paused_cluster_is_watched_and_left_alone() {
 
 /// Whoever must not be disturbed, for whatever reason, is marked where one stands; the rest of the cluster waits with it.
 #[test]
-fn a_cluster_is_left_alone_if_one_of_its_objects_says_so() {
+fn cluster_with_one_paused_object_is_left_alone() {
     let namespace = Namespace::create("heal-paused-part");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let members = etcd.members();

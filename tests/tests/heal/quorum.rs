@@ -6,7 +6,7 @@ use e2e::etcd::{Etcd, manifest};
 use e2e::{Namespace, SAFETY, eventually, inject, is, stays};
 
 #[test]
-fn nothing_is_deleted_or_started_anew_when_most_members_have_lost_their_data() {
+fn nothing_is_deleted_or_bootstrapped_when_a_majority_has_lost_its_data() {
     let namespace = Namespace::create("heal-quorum");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     etcd.put("greeting", "hello");

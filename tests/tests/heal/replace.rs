@@ -34,7 +34,7 @@ fn is_replaced(namespace: &str, manifest: &Value, fault: impl FnOnce(&Namespace)
 }
 
 #[test]
-fn a_member_whose_claim_and_pod_are_deleted_is_replaced() {
+fn member_with_deleted_claim_and_pod_is_replaced() {
     let namespace = Namespace::create("heal-claim");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let written = write(50, &etcd);
@@ -59,7 +59,7 @@ fn a_member_whose_claim_and_pod_are_deleted_is_replaced() {
 }
 
 #[test]
-fn a_member_whose_volume_was_wiped_is_replaced_when_its_pod_is_deleted() {
+fn member_with_wiped_volume_is_replaced_when_its_pod_is_deleted() {
     is_replaced("heal-wiped-pod", &manifest("c", 3), |namespace| {
         inject::wipe_volume(&namespace.name, "c-1");
         namespace.kubectl("delete pod c-1 --now");
@@ -68,7 +68,7 @@ fn a_member_whose_volume_was_wiped_is_replaced_when_its_pod_is_deleted() {
 
 /// The pod stays, so nothing looks at the data before etcd does: it must not pass for the member that it was.
 #[test]
-fn a_member_whose_volume_was_wiped_is_replaced_when_its_container_is_killed() {
+fn member_with_wiped_volume_is_replaced_when_its_container_is_killed() {
     is_replaced("heal-wiped-kill", &manifest_with_quick_replacement("c", 3), |namespace| {
         inject::wipe_volume(&namespace.name, "c-1");
         inject::kill_container(&namespace.name, "c-1", "etcd").unwrap();
@@ -76,7 +76,7 @@ fn a_member_whose_volume_was_wiped_is_replaced_when_its_container_is_killed() {
 }
 
 #[test]
-fn an_ephemeral_member_whose_pod_is_deleted_is_replaced() {
+fn ephemeral_member_with_deleted_pod_is_replaced() {
     let mut cluster = manifest("c", 3);
     cluster["spec"]["storage"] = json!({"ephemeral": {}});
     is_replaced("heal-ephemeral", &cluster, |namespace| {

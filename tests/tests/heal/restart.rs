@@ -21,21 +21,21 @@ fn comes_back_as_who_it_was(namespace: &str, fault: impl FnOnce(&Namespace)) {
 }
 
 #[test]
-fn a_member_whose_pod_is_deleted_comes_back_as_who_it_was() {
+fn member_with_deleted_pod_comes_back_with_the_same_id() {
     comes_back_as_who_it_was("heal-pod", |namespace| {
         namespace.kubectl("delete pod c-1 --now");
     });
 }
 
 #[test]
-fn a_member_whose_container_is_killed_comes_back_as_who_it_was() {
+fn member_with_killed_container_comes_back_with_the_same_id() {
     comes_back_as_who_it_was("heal-container", |namespace| {
         inject::kill_container(&namespace.name, "c-1", "etcd").unwrap();
     });
 }
 
 #[test]
-fn a_member_that_is_evicted_comes_back_as_who_it_was() {
+fn evicted_member_comes_back_with_the_same_id() {
     comes_back_as_who_it_was("heal-evicted", |namespace| {
         let eviction = json!({
             "apiVersion": "policy/v1",

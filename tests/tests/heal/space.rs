@@ -7,7 +7,7 @@ use e2e::{Namespace, SAFETY, eventually};
 use serde_json::json;
 
 #[test]
-fn a_full_database_is_told_of_and_serves_again_once_the_user_has_made_room() {
+fn full_database_is_reported_and_serves_again_once_space_is_freed() {
     let namespace = Namespace::create("heal-space");
     let mut cluster = manifest("c", 3);
     cluster["spec"]["etcd"] = json!({"quotaBackendBytes": "16Mi"});

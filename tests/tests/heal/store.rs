@@ -26,7 +26,7 @@ impl Drop for Dead {
 }
 
 #[test]
-fn a_backup_whose_store_is_killed_in_the_middle_completes_when_the_store_is_back() {
+fn backup_completes_when_its_killed_store_is_back() {
     let namespace = Namespace::create("heal-store");
     let bucket = Bucket::create(Store::S3, "dies", &namespace);
     let etcd = Etcd::create(&namespace, &manifest("c", 1));

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::alone;
 
 #[test]
-fn a_schedule_makes_up_once_for_what_it_missed() {
+fn schedule_takes_one_backup_for_all_missed_times() {
     let _alone = alone();
     let namespace = Namespace::create("power-schedule");
     let bucket = Bucket::create(Store::S3, "schedule", &namespace);

@@ -45,7 +45,7 @@ fn told(etcd: &Etcd) -> String {
 }
 
 #[test]
-fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back() {
+fn member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back() {
     let _alone = alone();
     let namespace = Namespace::create("power-off");
     let etcd = Etcd::create(&namespace, &manifest_with_quick_replacement("c", 3));
@@ -94,7 +94,7 @@ fn a_member_on_a_node_without_power_is_replaced_elsewhere_and_never_comes_back()
 }
 
 #[test]
-fn a_member_that_no_other_node_takes_is_told_of_and_comes_back_with_its_node() {
+fn unschedulable_replacement_is_reported_and_the_member_comes_back_with_its_node() {
     let _alone = alone();
     let namespace = Namespace::create("power-apart");
     let mut cluster = manifest_with_quick_replacement("c", 3);
@@ -124,7 +124,7 @@ fn a_member_that_no_other_node_takes_is_told_of_and_comes_back_with_its_node() {
 
 /// Somebody who knows that the node is off says so in the way of Kubernetes, and the volume is one that can move.
 #[test]
-fn a_member_on_network_storage_moves_with_its_data_from_a_node_that_is_out_of_service() {
+fn member_on_network_storage_moves_with_its_data_from_an_out_of_service_node() {
     let _alone = alone();
     let namespace = Namespace::create("power-moves");
     let mut cluster = manifest("c", 3);
@@ -152,7 +152,7 @@ fn a_member_on_network_storage_moves_with_its_data_from_a_node_that_is_out_of_se
 }
 
 #[test]
-fn a_cluster_is_the_same_after_all_nodes_lost_their_power_at_once() {
+fn cluster_is_the_same_after_a_power_loss_of_all_nodes() {
     let _alone = alone();
     let namespace = Namespace::create("power-all");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
@@ -178,7 +178,7 @@ fn a_cluster_is_the_same_after_all_nodes_lost_their_power_at_once() {
 }
 
 #[test]
-fn what_happened_while_there_was_no_operator_is_put_right_when_it_is_back() {
+fn faults_during_an_operator_outage_are_repaired_afterwards() {
     let _alone = alone();
     let namespace = Namespace::create("power-operator");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));

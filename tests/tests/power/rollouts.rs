@@ -20,7 +20,7 @@ fn old_cluster(namespace: &Namespace) -> Etcd<'_> {
 }
 
 #[test]
-fn an_upgrade_waits_for_a_member_whose_node_was_lost_and_goes_on_when_it_is_back() {
+fn upgrade_waits_for_a_member_on_a_lost_node_and_continues_when_it_is_back() {
     let _alone = alone();
     let namespace = Namespace::create("power-upgrade");
     let etcd = old_cluster(&namespace);
@@ -65,7 +65,7 @@ fn steps(events: &Watch, others: usize) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn the_operator_is_killed_at_every_step_of_an_upgrade() {
+fn upgrade_completes_although_the_operator_is_killed_at_every_step() {
     let _alone = alone();
     let namespace = Namespace::create("power-killed");
     let etcd = old_cluster(&namespace);

@@ -17,7 +17,7 @@ fn assert_unharmed(written: &Written, etcd: &Etcd) {
 }
 
 #[test]
-fn from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
+fn cluster_goes_from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
     let namespace = Namespace::create("roll-minors");
     let etcd = Etcd::create(&namespace, &manifest_of("3.5.35", 3));
     etcd.wait_until_runs(3, "3.5.35");
@@ -59,7 +59,7 @@ fn from_3_5_to_3_6_to_3_7_and_back_to_3_6_under_load() {
 }
 
 #[test]
-fn a_patch_rolls_through_one_member_at_a_time_and_reaches_the_leader_last_under_load() {
+fn patch_upgrade_restarts_one_member_at_a_time_and_the_leader_last_under_load() {
     let namespace = Namespace::create("roll-patch");
     let etcd = Etcd::create(&namespace, &manifest_of("3.6.12", 3));
     let (members, claims, peers) = (etcd.members(), etcd.uids_of("pvc"), etcd.uids_of("etcdpeers"));

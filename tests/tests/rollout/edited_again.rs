@@ -8,7 +8,7 @@ use e2e::{Namespace, SAFETY};
 use crate::manifest_of;
 
 #[test]
-fn an_edit_in_the_middle_replaces_the_rest_of_the_change() {
+fn edit_during_a_rollout_replaces_the_rest_of_it() {
     let namespace = Namespace::create("roll-mind");
     let etcd = Etcd::create(&namespace, &manifest_of("3.6.12", 3));
     etcd.move_leader("c-0");

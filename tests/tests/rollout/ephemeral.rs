@@ -35,7 +35,7 @@ fn ephemeral_members_are_replaced_by_new_ones_under_load() {
 }
 
 #[test]
-fn an_ephemeral_singleton_is_told_to_grow_first() {
+fn change_of_an_ephemeral_singleton_is_refused_until_it_is_scaled_up() {
     let namespace = Namespace::create("roll-ephemeral-one");
     let etcd = Etcd::create(&namespace, &ephemeral_manifest(1));
     etcd.put("greeting", "hello");

@@ -41,7 +41,7 @@ fn halts_and_can_be_taken_back(etcd: &Etcd, patch: &Value, back: &Value, why: &s
 }
 
 #[test]
-fn a_change_that_lets_a_member_fail_stops_there_and_can_be_taken_back() {
+fn rollout_halts_at_a_failing_member_and_can_be_reverted() {
     let namespace = Namespace::create("roll-halted");
     let etcd = Etcd::create(&namespace, &manifest_of("3.6.16", 3));
     let version = |version: &str| json!({"spec": {"version": version}});

@@ -15,7 +15,7 @@ fn wait_until_all(etcd: &Etcd, what: &str, of: impl Fn(&str) -> Value, expected:
 }
 
 #[test]
-fn labels_annotations_and_memory_change_while_the_members_run() {
+fn labels_annotations_and_memory_change_without_restarts() {
     let namespace = Namespace::create("roll-in-place");
     let mut cluster = manifest("c", 3);
     let resources = json!({"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "300Mi"}});

@@ -31,7 +31,7 @@ fn is_refused(etcd: &Etcd, patch: &Value, back: &Value, words: &[&str]) {
 }
 
 #[test]
-fn a_minor_version_cannot_be_skipped() {
+fn upgrade_that_skips_a_minor_is_refused() {
     let namespace = Namespace::create("roll-skip");
     let etcd = Etcd::create(&namespace, &manifest_of("3.5.35", 3));
     let version = |version: &str| json!({"spec": {"version": version}});
@@ -42,7 +42,7 @@ fn a_minor_version_cannot_be_skipped() {
 }
 
 #[test]
-fn flags_that_the_next_version_does_not_know_are_named() {
+fn flags_unknown_to_the_next_version_are_named() {
     let namespace = Namespace::create("roll-flags");
     let mut cluster = manifest_of("3.6.16", 1);
     cluster["spec"]["etcd"] =

@@ -14,7 +14,7 @@ fn threads_of(etcd: &Etcd, member: &str) -> Value {
 }
 
 #[test]
-fn another_number_of_cpus_restarts_the_members_with_as_many_threads() {
+fn changed_cpu_limit_restarts_members_with_as_many_threads() {
     let namespace = Namespace::create("roll-cpus");
     let mut cluster = manifest("c", 3);
     let cpus = |limit: &str| json!({"resources": {"requests": {"cpu": "50m"}, "limits": {"cpu": limit}}});
@@ -37,7 +37,7 @@ fn another_number_of_cpus_restarts_the_members_with_as_many_threads() {
 }
 
 #[test]
-fn an_annotation_restarts_all_members_under_load() {
+fn restart_annotation_restarts_all_members_under_load() {
     let namespace = Namespace::create("roll-annotation");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     let (members, before, claims) = (etcd.members(), etcd.uids_of("pods"), etcd.uids_of("pvc"));
@@ -55,7 +55,7 @@ fn an_annotation_restarts_all_members_under_load() {
 }
 
 #[test]
-fn a_singleton_just_restarts_with_its_data() {
+fn singleton_restarts_with_its_data() {
     let namespace = Namespace::create("roll-singleton");
     let etcd = Etcd::create(&namespace, &manifest("c", 1));
     etcd.put("greeting", "hello");

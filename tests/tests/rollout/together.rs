@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{container_of, manifest_of};
 
 #[test]
-fn a_version_and_resources_together_restart_each_member_once() {
+fn version_and_resources_changed_together_restart_each_member_once() {
     let namespace = Namespace::create("roll-two");
     let etcd = Etcd::create(&namespace, &manifest_of("3.6.12", 3));
     let written = write(20, &etcd);
@@ -38,7 +38,7 @@ fn a_version_and_resources_together_restart_each_member_once() {
 }
 
 #[test]
-fn a_version_and_more_members_together_end_right_under_load() {
+fn version_and_replicas_changed_together_roll_out_under_load() {
     let namespace = Namespace::create("roll-grow");
     let etcd = Etcd::create(&namespace, &manifest_of("3.6.12", 3));
     let members = etcd.members();

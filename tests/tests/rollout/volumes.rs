@@ -35,7 +35,7 @@ fn resized(size: &str) -> Value {
 }
 
 #[test]
-fn claims_grow_and_nobody_is_restarted() {
+fn claims_are_expanded_without_restarts() {
     let namespace = Namespace::create("roll-claims");
     let etcd = Etcd::create(&namespace, &manifest("c", 3));
     wait_for_size(&etcd, "50Mi");
@@ -51,7 +51,7 @@ fn claims_grow_and_nobody_is_restarted() {
 }
 
 #[test]
-fn volumes_that_cannot_grow_are_told_of_and_left_for_new_ones_if_the_user_says_so_under_load() {
+fn unexpandable_volumes_are_reported_and_migrated_on_request_under_load() {
     let namespace = Namespace::create("roll-migrate");
     let mut cluster = manifest("c", 3);
     cluster["spec"]["storage"]["volumeClaimTemplate"]["storageClassName"] = json!("fixed");

@@ -28,7 +28,7 @@ fn manifests() -> [Value; 4] {
 }
 
 #[test]
-fn clusters_and_schedules_go_on_when_the_operator_is_upgraded() {
+fn clusters_and_schedules_are_unaffected_by_an_operator_upgrade() {
     let earlier = EarlierRelease::install();
     let namespace = Namespace::create("upgrade");
     let manifests = manifests();

@@ -36,17 +36,17 @@ pub async fn a_member(version: &str, dir: &Path) -> Etcd {
 }
 
 #[tokio::test]
-async fn what_was_backed_up_is_restored_3_5() {
+async fn backup_is_restored_3_5() {
     what_was_backed_up_is_restored("3.5.35").await;
 }
 
 #[tokio::test]
-async fn what_was_backed_up_is_restored_3_6() {
+async fn backup_is_restored_3_6() {
     what_was_backed_up_is_restored("3.6.16").await;
 }
 
 #[tokio::test]
-async fn what_was_backed_up_is_restored_3_7() {
+async fn backup_is_restored_3_7() {
     what_was_backed_up_is_restored("3.7.3").await;
 }
 
@@ -124,7 +124,7 @@ fn etcdutl(version: &str, args: &[&str], file: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_backup_may_be_compressed_and_encrypted() {
+async fn backup_is_compressed_and_encrypted() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let plain = dir.path().join("bucket/plain.db");
@@ -153,7 +153,7 @@ async fn a_backup_may_be_compressed_and_encrypted() {
 }
 
 #[tokio::test]
-async fn an_attempt_after_one_that_succeeded_reports_the_same() {
+async fn attempt_after_a_successful_one_reports_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("bucket/nightly.db");
@@ -179,7 +179,7 @@ async fn an_attempt_after_one_that_succeeded_reports_the_same() {
 
 /// What is compacted away right before a snapshot can't be read in it any more, so that nothing could be verified there.
 #[tokio::test]
-async fn a_backup_of_a_member_that_writes_and_compacts_all_the_time_can_be_verified() {
+async fn backup_during_writes_and_compactions_can_be_verified() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let objects = [1, 2, 3, 4, 5].map(|n| dir.path().join(format!("bucket/{n}.db")));
@@ -201,7 +201,7 @@ async fn a_backup_of_a_member_that_writes_and_compacts_all_the_time_can_be_verif
 
 /// An address may stand for several members, and another connection may lead to another of them.
 #[tokio::test]
-async fn everything_is_asked_over_one_connection() {
+async fn backup_uses_one_connection_for_all_requests() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let proxy = Proxy::start(&etcd.client_url, usize::MAX, Fault::Cut);
@@ -212,7 +212,7 @@ async fn everything_is_asked_over_one_connection() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_quorum_is_backed_up_too() {
+async fn cluster_without_quorum_is_backed_up() {
     let dir = tempfile::tempdir().unwrap();
     let mut members = ["a", "b"].map(|name| Etcd::new("3.6.16", name, dir.path()));
     Etcd::found(&mut members, &[]);
@@ -237,7 +237,7 @@ async fn a_cluster_without_quorum_is_backed_up_too() {
 }
 
 #[tokio::test]
-async fn older_backups_of_the_schedule_go_when_the_new_one_is_there() {
+async fn older_backups_of_the_schedule_are_pruned_after_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let bucket = dir.path().join("bucket");

@@ -27,7 +27,7 @@ async fn a_large_member(dir: &Path) -> Etcd {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_leaves_nothing_and_the_next_member_is_asked() {
+async fn broken_stream_leaves_nothing_and_the_next_member_is_tried() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_large_member(dir.path()).await;
     let bucket = dir.path().join("bucket");
@@ -44,7 +44,7 @@ async fn a_stream_that_breaks_off_leaves_nothing_and_the_next_member_is_asked() 
 }
 
 #[tokio::test]
-async fn a_member_that_is_killed_leaves_nothing() {
+async fn killed_member_leaves_nothing_in_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = a_large_member(dir.path()).await;
     let bucket = dir.path().join("bucket");
@@ -58,7 +58,7 @@ async fn a_member_that_is_killed_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_pod_that_is_told_to_end_does_so_at_once_and_leaves_nothing() {
+async fn terminated_pod_ends_at_once_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_large_member(dir.path()).await;
     let bucket = dir.path().join("bucket");
@@ -74,7 +74,7 @@ async fn a_pod_that_is_told_to_end_does_so_at_once_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_pod_that_is_killed_leaves_nothing_that_the_next_attempt_does_not_clear() {
+async fn leftovers_of_a_killed_pod_are_removed_by_the_next_attempt() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_large_member(dir.path()).await;
     let bucket = dir.path().join("bucket");
@@ -90,7 +90,7 @@ async fn a_pod_that_is_killed_leaves_nothing_that_the_next_attempt_does_not_clea
 }
 
 #[tokio::test]
-async fn what_somebody_else_put_there_is_not_touched() {
+async fn existing_object_of_another_owner_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = crate::backups::a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("nightly.db");
@@ -117,7 +117,7 @@ async fn members_of_different_clusters_are_refused() {
 }
 
 #[test]
-fn members_that_nobody_reaches_are_all_named() {
+fn unreachable_members_are_all_named() {
     let dir = tempfile::tempdir().unwrap();
     let urls = [free_port(), free_port()].map(|port| format!("http://127.0.0.1:{port}"));
     let failure = take(&backup(&[&urls[0], &urls[1]], &dir.path().join("x.db"))).failed(1);
@@ -129,7 +129,7 @@ fn members_that_nobody_reaches_are_all_named() {
 }
 
 #[test]
-fn a_task_that_makes_no_sense_is_not_tried_again() {
+fn invalid_task_is_not_retried() {
     for task in ["", "{}", r#"{"do":"dance"}"#] {
         let failure = Pod::start_with(task, None).end().failed(2);
         assert_eq!(failure.reason, Reason::InvalidRequest);

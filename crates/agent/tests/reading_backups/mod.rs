@@ -22,7 +22,7 @@ fn taken_by_hand(etcd: &Etcd, dir: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_snapshot_from_elsewhere_is_taken_if_it_has_its_hash() {
+async fn snapshot_without_manifest_is_accepted_if_it_has_its_hash() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = a_member("3.6.16", dir.path()).await;
     let file = taken_by_hand(&etcd, dir.path());
@@ -43,7 +43,7 @@ async fn a_snapshot_from_elsewhere_is_taken_if_it_has_its_hash() {
 }
 
 #[tokio::test]
-async fn a_backup_that_was_changed_is_not_fetched() {
+async fn modified_backup_is_not_fetched() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("bucket/x.db");
@@ -73,7 +73,7 @@ async fn a_backup_that_was_changed_is_not_fetched() {
 }
 
 #[tokio::test]
-async fn another_minor_version_does_not_get_it() {
+async fn backup_is_not_fetched_for_another_minor_version() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("bucket/x.db");
@@ -96,7 +96,7 @@ async fn another_minor_version_does_not_get_it() {
 }
 
 #[tokio::test]
-async fn a_volume_without_room_is_told_in_words() {
+async fn fetch_to_a_full_volume_fails_with_a_message() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member("3.6.16", dir.path()).await;
     let object = dir.path().join("bucket/x.db");

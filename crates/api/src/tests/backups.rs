@@ -26,7 +26,7 @@ fn read<T: DeserializeOwned>(value: Value) -> T {
 }
 
 #[test]
-fn a_backup_has_defaults() {
+fn backup_has_defaults() {
     let spec = sample::<EtcdBackup>(BACKUP).spec;
     assert_eq!(spec.cluster_name.as_deref(), Some("my-cluster"));
     assert_eq!((spec.compression, spec.verify, spec.backoff_limit), (Compression::None, Verify::None, 4));
@@ -42,7 +42,7 @@ fn a_backup_has_defaults() {
 }
 
 #[test]
-fn a_backup_may_take_as_long_as_was_written() {
+fn backup_deadline_is_the_specified_one() {
     let deadline =
         |written: &str| read::<EtcdBackupSpec>(json!({"activeDeadline": written})).active_deadline().as_secs();
     assert_eq!(["10s", "30m", "1h30m"].map(deadline), [10, 1800, 5400]);
@@ -51,7 +51,7 @@ fn a_backup_may_take_as_long_as_was_written() {
 }
 
 #[test]
-fn the_full_backup_shows_every_option() {
+fn full_backup_sample_shows_every_option() {
     let spec = sample::<EtcdBackup>(FULL_BACKUP).spec;
     assert_eq!(spec.recipients().len(), 1);
     assert_eq!(spec.pod_template().labels()["team"], "storage");
@@ -77,7 +77,7 @@ fn the_full_backup_shows_every_option() {
 }
 
 #[test]
-fn a_destination_is_a_url_or_a_volume() {
+fn destination_is_a_url_or_a_volume() {
     let template = |fields: Value| read::<Destination>(fields).url_template();
     let written = "s3://bucket/{{ .Name }}.db";
     assert_eq!(template(json!({"objectURLTemplate": written})).as_deref(), Some(written));
@@ -94,7 +94,7 @@ fn a_destination_is_a_url_or_a_volume() {
 }
 
 #[test]
-fn what_is_beside_a_url_is_written_beside_it() {
+fn store_settings_are_serialized_next_to_the_url() {
     let written = json!({
         "objectURL": "s3://bucket/a.db",
         "credentials": {"serviceAccountName": "backups"},
@@ -109,7 +109,7 @@ fn what_is_beside_a_url_is_written_beside_it() {
 }
 
 #[test]
-fn settings_of_every_provider_have_an_address() {
+fn settings_of_every_provider_have_an_endpoint() {
     for provider in ["s3", "azure", "googleCloud"] {
         let destination: Destination = read(json!({provider: {"endpoint": "http://store"}}));
         assert_eq!(destination.access.endpoint(), Some("http://store"), "{provider}");
@@ -117,7 +117,7 @@ fn settings_of_every_provider_have_an_address() {
 }
 
 #[test]
-fn credentials_count_wherever_they_are_written() {
+fn credentials_are_read_from_every_place() {
     let ours = json!({"serviceAccountName": "backups"});
     let expected: Credentials = read(ours.clone());
     let in_bucket: Destination = read(json!({"gcsBucket": {"bucketName": "b", "credentials": ours}}));
@@ -143,7 +143,7 @@ fn from_secrets(variables: &[EnvVar]) -> Vec<(&str, &str, &str, bool)> {
 }
 
 #[test]
-fn credentials_reach_a_pod_as_variables() {
+fn credentials_become_environment_variables() {
     let variables = |credentials: Value| read::<Credentials>(credentials).variables();
     assert_eq!(variables(json!({"serviceAccountName": "backups"})), []);
     assert_eq!(
@@ -172,7 +172,7 @@ fn credentials_reach_a_pod_as_variables() {
 }
 
 #[test]
-fn a_schedule_has_defaults() {
+fn schedule_has_defaults() {
     let spec: EtcdBackupScheduleSpec = read(json!({"schedule": "@daily", "backupTemplate": {}}));
     assert_eq!((spec.time_zone.as_str(), spec.concurrency_policy), ("UTC", ConcurrencyPolicy::Forbid));
     assert_eq!((spec.successful_backups_history_limit, spec.failed_backups_history_limit), (3, 3));
@@ -190,7 +190,7 @@ fn a_schedule_has_defaults() {
 }
 
 #[test]
-fn the_schedule_sample_is_read() {
+fn schedule_sample_is_parsed() {
     let spec = sample::<EtcdBackupSchedule>(SCHEDULE).spec;
     assert_eq!((spec.schedule.as_str(), spec.time_zone.as_str()), ("0 * * * *", "Europe/London"));
     assert_eq!((spec.starting_deadline_seconds, spec.verify_every, spec.on_upgrade), (Some(600), Some(24), true));
@@ -203,7 +203,7 @@ fn the_schedule_sample_is_read() {
 }
 
 #[test]
-fn a_template_of_backups_has_two_forms() {
+fn backup_template_is_parsed_in_both_forms() {
     let spec =
         |template: Value| -> EtcdBackupScheduleSpec { read(json!({"schedule": "@daily", "backupTemplate": template})) };
     let fields = json!({"source": {"clusterURL": "http://c:2379"}, "destination": {"objectURL": "s3://b/a"}});
@@ -215,12 +215,12 @@ fn a_template_of_backups_has_two_forms() {
 }
 
 #[test]
-fn days_of_the_month_are_those_of_this_month_unless_more_are_asked_for() {
+fn days_of_month_apply_to_this_month_by_default() {
     assert_eq!(read::<Retention>(json!({"daysOfMonth": {"days": [1]}})).days_of_month.unwrap().months, 0);
 }
 
 #[test]
-fn a_restore_needs_no_version() {
+fn restore_without_version_is_parsed() {
     let restore: EtcdRestore = sample(RESTORE);
     let template = restore.spec.cluster_template;
     assert_eq!((template.cluster_name.as_str(), template.spec.version.as_str()), ("my-restored-cluster", ""));
@@ -232,7 +232,7 @@ fn a_restore_needs_no_version() {
 }
 
 #[test]
-fn the_documented_restore_is_read() {
+fn documented_restore_is_parsed() {
     let restore: EtcdRestore = sample(GCS_RESTORE);
     let from = &restore.spec.source.from;
     assert_eq!(from.url().as_deref(), Some("gs://etcd-backup-test/foo.db"));
@@ -245,7 +245,7 @@ fn the_documented_restore_is_read() {
 }
 
 #[test]
-fn a_bucket_and_an_object_make_a_url() {
+fn url_consists_of_bucket_and_object() {
     let url = |bucket: &str, object: &str| {
         read::<RestoreFrom>(json!({"bucket": {"bucketURL": bucket, "objectPath": object}})).url().unwrap()
     };
@@ -256,7 +256,7 @@ fn a_bucket_and_an_object_make_a_url() {
 }
 
 #[test]
-fn a_restore_may_name_a_backup() {
+fn restore_with_backup_name_is_parsed() {
     let mut written: Value = serde_saphyr::from_str(RESTORE).unwrap();
     written["spec"]["source"] = json!({"backupName": "b", "sha256": "0"});
     let restore: EtcdRestore = read(written.clone());
@@ -265,7 +265,7 @@ fn a_restore_may_name_a_backup() {
 }
 
 #[test]
-fn a_template_supports_what_a_cluster_does() {
+fn restore_template_has_every_field_of_a_cluster() {
     let (restore, cluster) = (schema_of("EtcdRestore"), schema_of("EtcdCluster"));
     let names = |schema: &Value| schema["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let template = property(&restore, &["spec", "clusterTemplate", "spec"]);
@@ -277,14 +277,14 @@ fn a_template_supports_what_a_cluster_does() {
 }
 
 #[test]
-fn a_schedule_can_be_changed() {
+fn schedule_is_mutable() {
     let schema = schema_of("EtcdBackupSchedule");
     assert!(!schema.to_string().contains("oldSelf"));
     assert!(schema_of("EtcdBackup")["x-kubernetes-validations"].to_string().contains("oldSelf"));
 }
 
 #[test]
-fn a_first_member_begins_with_a_backup() {
+fn peer_with_restore_bootstrap_survives_a_round_trip() {
     let peer = json!({
         "apiVersion": "etcd.improbable.io/v1alpha1",
         "kind": "EtcdPeer",
@@ -304,7 +304,7 @@ fn a_first_member_begins_with_a_backup() {
 }
 
 #[test]
-fn statuses_are_written_as_they_are_read() {
+fn statuses_survive_a_round_trip() {
     let time = "2026-11-15T22:42:05Z";
     let written = json!({
         "phase": "Completed",
@@ -356,7 +356,7 @@ fn statuses_are_written_as_they_are_read() {
 }
 
 #[test]
-fn phases_and_fields_of_earlier_operators_are_read() {
+fn phases_and_fields_of_earlier_operators_are_parsed() {
     let phase = |phase: &str| read::<EtcdRestoreStatus>(json!({"phase": phase})).phase.unwrap();
     assert_eq!(["Checking", "Growing"].map(phase), [RestorePhase::Validating, RestorePhase::ScalingUp]);
     let earlier = json!({"countedFrom": "2026-11-15T22:42:05Z", "judged": 7});

@@ -15,7 +15,7 @@ fn fields(schema: &Value, path: &[&str], apart_from: &[&str]) -> BTreeSet<String
 }
 
 #[test]
-fn no_field_is_forgotten_that_cannot_be_changed() {
+fn every_immutable_field_is_listed() {
     let listed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
 
     let peer = schema_of("EtcdPeer");
@@ -33,7 +33,7 @@ fn no_field_is_forgotten_that_cannot_be_changed() {
 }
 
 #[test]
-fn the_schema_lets_quantities_be_numbers() {
+fn schema_allows_numbers_as_quantities() {
     for kind in ["EtcdCluster", "EtcdPeer"] {
         let schema = schema_of(kind);
         for resources in [
@@ -50,7 +50,7 @@ fn the_schema_lets_quantities_be_numbers() {
 }
 
 #[test]
-fn a_missing_field_is_left_to_a_rule() {
+fn missing_field_is_refused_by_a_rule_and_not_by_the_schema() {
     for (kind, path) in [
         ("EtcdCluster", vec!["spec"]),
         ("EtcdCluster", vec!["spec", "storage"]),
@@ -90,7 +90,7 @@ fn each_property(schema: &Value, visit: &mut impl FnMut(&str, &Value)) {
 }
 
 #[test]
-fn every_rule_has_a_sentence_that_names_its_field() {
+fn every_rule_has_a_message_that_names_its_field() {
     let mut rules = 0;
     for crd in all_crds() {
         let mut check = |name: &str, part: &Value| {
@@ -157,7 +157,7 @@ fn conditions_are_merged_by_type() {
 }
 
 #[test]
-fn definitions_do_not_differ_from_run_to_run() {
+fn crds_are_deterministic() {
     assert_eq!(all_crds(), all_crds());
     let names: Vec<Option<String>> = all_crds().into_iter().map(|crd| crd.metadata.name).collect();
     let expected = ["etcdbackups", "etcdbackupschedules", "etcdclusters", "etcdpeers", "etcdrestores"];
@@ -184,7 +184,7 @@ fn every_kind_has_a_short_name_and_the_category() {
 }
 
 #[test]
-fn the_api_server_knows_every_format() {
+fn schema_uses_only_formats_of_the_api_server() {
     for crd in all_crds() {
         let text = serde_json::to_string(&crd).unwrap();
         assert!(!text.contains("\"uint"), "{:?}", crd.metadata.name);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in() {
+    fn url_template_variables_are_expanded() {
         for (template, expected) in [
             ("s3://bucket/{{ .Namespace }}/{{ .Name }}-{{ .UID }}.db", "s3://bucket/ns/b-7e1c.db"),
             ("gs://bucket/{{.ClusterName}}/{{.CreationTimestamp}}.db?a=b", "gs://bucket/c/20261115T224205Z.db?a=b"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_has_a_value() {
+    fn every_url_template_variable_has_a_value() {
         for name in VARIABLES {
             let value = filled(&format!("{{{{ .{name} }}}}"), Some("c")).unwrap();
             assert!(!value.is_empty() && !value.contains('{'), "{name}: {value}");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_an_error_with_a_sentence() {
+    fn malformed_url_template_is_refused_with_a_message() {
         for (template, says) in [
             (
                 "s3://bucket/{{ .Nam }}",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_was_given_by_its_address_has_no_name() {
+    fn cluster_given_by_its_endpoint_has_no_name() {
         let sentence = filled("s3://bucket/{{ .ClusterName }}.db", None).unwrap_err();
         assert!(sentence.contains("set spec.clusterName or remove it"), "{sentence}");
         assert_eq!(filled("s3://bucket/{{ .Name }}.db", None).as_deref(), Ok("s3://bucket/b.db"));

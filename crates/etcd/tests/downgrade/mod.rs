@@ -8,12 +8,12 @@ use etcd_operator_etcd::{Cause, Error, MemberClient, Status};
 use crate::support::{Etcd, answers_once, assert_cause, eventually, led_by_somebody};
 
 #[tokio::test]
-async fn a_downgrade_is_enabled_and_cancelled_3_6() {
+async fn downgrade_is_enabled_and_cancelled_3_6() {
     a_downgrade_is_enabled_and_cancelled("3.6.16", "3.6.0", "3.5.0", "3.4.0").await;
 }
 
 #[tokio::test]
-async fn a_downgrade_is_enabled_and_cancelled_3_7() {
+async fn downgrade_is_enabled_and_cancelled_3_7() {
     a_downgrade_is_enabled_and_cancelled("3.7.3", "3.7.0", "3.6.0", "3.5.0").await;
 }
 
@@ -58,12 +58,12 @@ async fn a_downgrade_is_enabled_and_cancelled(version: &str, own: &str, below: &
 }
 
 #[tokio::test]
-async fn an_older_etcd_starts_after_a_downgrade_3_6() {
+async fn older_etcd_starts_after_a_downgrade_3_6() {
     an_older_etcd_starts_after_a_downgrade("3.6.16", "3.6.0", "3.5.35", "3.5.0").await;
 }
 
 #[tokio::test]
-async fn an_older_etcd_starts_after_a_downgrade_3_7() {
+async fn older_etcd_starts_after_a_downgrade_3_7() {
     an_older_etcd_starts_after_a_downgrade("3.7.3", "3.7.0", "3.6.16", "3.6.0").await;
 }
 
@@ -122,7 +122,7 @@ async fn is_over(version: &str, ask: &mut MemberClient) -> bool {
 
 /// A 3.5 has nothing to tell about downgrades, but takes one back all the same.
 #[tokio::test]
-async fn the_oldest_etcd_has_a_cluster_version_too() {
+async fn oldest_supported_etcd_reports_a_cluster_version() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = Etcd::new("3.5.35", "a", dir.path());
     etcd.start(&[], &[]);
@@ -142,7 +142,7 @@ async fn the_oldest_etcd_has_a_cluster_version_too() {
 }
 
 #[tokio::test]
-async fn without_a_quorum_nothing_is_downgraded() {
+async fn downgrade_without_a_quorum_fails() {
     let dir = tempfile::tempdir().unwrap();
     let mut members = ["a", "b"].map(|name| Etcd::new("3.7.3", name, dir.path()));
     Etcd::found(&mut members, &[]);
@@ -164,7 +164,7 @@ async fn without_a_quorum_nothing_is_downgraded() {
 }
 
 #[tokio::test]
-async fn what_is_no_cluster_version_is_told_apart() {
+async fn malformed_cluster_version_is_mapped_to_its_cause() {
     let answer = |head: &str, body: &str| format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let too_long = format!(r#"{{"etcdcluster":"{}"}}"#, "3".repeat(100_000));
     for (answer, is_unreachable) in [

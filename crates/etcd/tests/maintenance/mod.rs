@@ -70,17 +70,17 @@ async fn same_hash(revision: u64, clients: &mut [MemberClient]) -> KvHash {
 }
 
 #[tokio::test]
-async fn a_full_cluster_recovers_3_5() {
+async fn cluster_with_nospace_alarm_recovers_3_5() {
     a_full_cluster_recovers("3.5.35").await;
 }
 
 #[tokio::test]
-async fn a_full_cluster_recovers_3_6() {
+async fn cluster_with_nospace_alarm_recovers_3_6() {
     a_full_cluster_recovers("3.6.16").await;
 }
 
 #[tokio::test]
-async fn a_full_cluster_recovers_3_7() {
+async fn cluster_with_nospace_alarm_recovers_3_7() {
     a_full_cluster_recovers("3.7.3").await;
 }
 
@@ -137,7 +137,7 @@ async fn a_full_cluster_recovers(version: &str) {
 
 /// etcd blames nobody if it finds that members differ and cannot tell who is right.
 #[tokio::test]
-async fn an_alarm_without_a_member_is_seen_and_disarmed() {
+async fn alarm_without_a_member_is_listed_and_disarmed() {
     for version in ["3.5.35", "3.6.16", "3.7.3"] {
         let dir = tempfile::tempdir().unwrap();
         let mut etcd = Etcd::new(version, "corrupt", dir.path());

@@ -77,7 +77,7 @@ async fn whole_snapshot(ask: &mut MemberClient) -> Result<Vec<u8>, Error> {
 }
 
 #[tokio::test]
-async fn a_learner_and_a_member_without_quorum_give_snapshots() {
+async fn learner_and_member_without_quorum_serve_snapshots() {
     for version in ["3.5.35", "3.6.16", "3.7.3"] {
         let dir = tempfile::tempdir().unwrap();
         let mut members = ["a", "b"].map(|name| Etcd::new(version, name, dir.path()));
@@ -116,7 +116,7 @@ async fn a_member_with_much_data(dir: &Path) -> Etcd {
 }
 
 #[tokio::test]
-async fn a_slow_reader_can_ask_other_things() {
+async fn slow_snapshot_reader_can_make_other_requests() {
     let dir = tempfile::tempdir().unwrap();
     let etcd = a_member_with_much_data(dir.path()).await;
     let mut ask = etcd.client();
@@ -135,7 +135,7 @@ async fn a_slow_reader_can_ask_other_things() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_or_stalls_is_an_error() {
+async fn snapshot_stream_that_breaks_off_or_stalls_fails() {
     let dir = tempfile::tempdir().unwrap();
     let mut etcd = a_member_with_much_data(dir.path()).await;
     let deadline = Duration::from_secs(1);

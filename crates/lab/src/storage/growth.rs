@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_claim_grows_when_it_asks_for_more() {
+    fn bound_claim_with_larger_request_grows() {
         assert_eq!(wanted_growth(&bound("standard", "20Mi")), Some("50Mi".to_owned()));
         assert_eq!(wanted_growth(&bound("network", "20Mi")), Some("50Mi".to_owned()));
         assert_eq!(wanted_growth(&bound("standard", "50Mi")), None);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_has_more_than_it_asked_for_keeps_it() {
+    fn claim_larger_than_its_request_keeps_its_size() {
         assert_eq!(wanted_growth(&bound("standard", "1Gi")), None);
         assert_eq!(wanted_growth(&bound("standard", "52428800")), None, "the same in another unit");
     }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_with_their_units() {
+    fn sizes_with_units_are_parsed() {
         assert_eq!(bytes("52428800"), Some(52_428_800.0));
         assert_eq!(bytes("50Mi"), bytes("52428800"));
         assert_eq!(bytes("1.5Gi"), bytes("1536Mi"));

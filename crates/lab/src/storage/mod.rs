@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standard_volume_waits_for_the_scheduler() {
+    fn standard_volume_waits_for_the_scheduler() {
         assert_eq!(wanted_volume(&claim(json!({}))), None);
         let chosen = claim(json!({"metadata": {"annotations": {SELECTED_NODE: "node2"}}}));
         let volume = wanted_volume(&chosen).unwrap();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_volume_is_made_like_a_standard_one() {
+    fn fixed_volume_is_provisioned_like_a_standard_one() {
         let fixed = json!({
             "metadata": {"annotations": {SELECTED_NODE: "node2"}},
             "spec": {"storageClassName": "fixed"},
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_volume_is_made_at_once() {
+    fn network_volume_is_provisioned_at_once() {
         let volume = wanted_volume(&claim(json!({"spec": {"storageClassName": "network"}}))).unwrap();
         assert_eq!(volume["spec"]["local"]["path"], "/var/lib/etcd-lab/volumes/network/pvc-u1");
         assert_eq!(volume["spec"]["capacity"]["storage"], "50Mi");

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_blobs_is_read() {
+    fn list_of_blobs_is_parsed() {
         let xml = "<EnumerationResults><Blobs><Blob><Name>shop/a.db</Name><Properties><Content-Length>12</Content-Length>\
                    </Properties></Blob><Blob><Name>b</Name><Properties><Content-Length>0</Content-Length></Properties></Blob>\
                    </Blobs></EnumerationResults>";

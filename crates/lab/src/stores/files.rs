@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_listed_by_their_whole_names_and_parts_of_uploads_are_not() {
+    fn objects_are_listed_by_full_name_without_upload_parts() {
         let buckets = Buckets::of("list");
         buckets.put("shop/b.db", b"12345");
         buckets.put("shop/a.db", b"123");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupt_byte_is_another_byte_and_the_only_one() {
+    fn corruption_changes_exactly_one_byte() {
         let buckets = Buckets::of("corrupt");
         buckets.put("a.db", b"abc");
         corrupt_byte(&buckets.0, "backups", "a.db", 1).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_is_not_there_is_no_empty_one() {
+    fn missing_bucket_is_an_error() {
         let buckets = Buckets::of("missing");
         assert!(objects(&buckets.0, "backups").unwrap().is_empty());
         let error = objects(&buckets.0, "others").unwrap_err().to_string();

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unfinished_upload_of_an_object_is_told() {
+    fn every_unfinished_upload_of_an_object_is_listed() {
         let folder = std::env::temp_dir().join(format!("lab-uploads-{}", std::process::id()));
         let (uploads, facts) = (folder.join("uploads"), folder.join("facts"));
         assert!(uploads_in(&uploads, &facts).unwrap().is_empty());

@@ -50,7 +50,7 @@ fn days_kept(rules: &Retention, proofs: &str) -> Vec<i8> {
 }
 
 #[test]
-fn the_newest_proven_backup_is_never_deleted() {
+fn newest_proven_backup_is_never_deleted() {
     let last = |keep_last| Retention { keep_last, ..Retention::default() };
     // One that is proven, one that is bad, and one that nobody knows of yet.
     assert_eq!(days_kept(&last(1), "+--"), [1, 3]);
@@ -64,7 +64,7 @@ fn the_newest_proven_backup_is_never_deleted() {
 }
 
 #[test]
-fn a_backup_that_is_not_proven_takes_no_other_ones_place() {
+fn unproven_backup_does_not_displace_a_kept_one() {
     let last = |keep_last| Retention { keep_last, ..Retention::default() };
     assert_eq!(days_kept(&last(1), "..-"), [2, 3]);
     assert_eq!(days_kept(&last(2), "+++-"), [2, 3, 4], "it is one of the last two, but two good ones are kept besides");
@@ -76,14 +76,14 @@ fn a_backup_that_is_not_proven_takes_no_other_ones_place() {
 }
 
 #[test]
-fn if_nothing_is_ever_proven_the_rules_hold_as_if_nobody_asked() {
+fn retention_without_any_proof_applies_as_without_verification() {
     let rules = Retention { keep_last: 2, ..Retention::default() };
     assert_eq!(days_kept(&rules, "-----"), [4, 5]);
     assert_eq!(days_kept(&rules, "....."), [4, 5]);
 }
 
 #[test]
-fn what_may_have_been_proven_by_an_earlier_operator_stays_until_another_one_is() {
+fn backup_with_unrecorded_proof_is_kept_until_a_newer_one_is_proven() {
     let last = |keep_last| Retention { keep_last, ..Retention::default() };
     assert_eq!(days_kept(&last(1), "??-"), [1, 2, 3]);
     assert_eq!(days_kept(&last(1), "??."), [1, 2, 3]);
@@ -95,7 +95,7 @@ fn what_may_have_been_proven_by_an_earlier_operator_stays_until_another_one_is()
 }
 
 #[test]
-fn what_may_be_in_the_middle_of_being_proven_stays() {
+fn backup_that_may_be_in_verification_is_kept() {
     let rules = Retention { keep_last: 1, ..Retention::default() };
     let now = at("2026-01-02T00:00:00Z");
     let minutes_kept = |backups: &[(i64, Proof)]| {
@@ -115,7 +115,7 @@ fn what_may_be_in_the_middle_of_being_proven_stays() {
 }
 
 #[test]
-fn the_1st_and_the_15th_of_the_previous_month_are_kept_and_one_of_each_of_them() {
+fn days_of_month_keep_one_backup_of_the_1st_and_the_15th_of_the_previous_month() {
     let rules = Retention { days_of_month: vec![1, 15], months: 1, keep_days: 2, ..Retention::default() };
     let backups = three_a_day(date(2026, 7, 20), date(2026, 9, 10), "UTC");
     let expected = [
@@ -135,7 +135,7 @@ fn the_1st_and_the_15th_of_the_previous_month_are_kept_and_one_of_each_of_them()
 }
 
 #[test]
-fn the_day_of_a_backup_is_that_of_the_time_zone() {
+fn day_of_a_backup_is_that_of_the_time_zone() {
     let rules =
         |time_zone: &str| Retention { days_of_month: vec![1], time_zone: time_zone.into(), ..Retention::default() };
     // In Tokyo it is the 1st already.
@@ -147,7 +147,7 @@ fn the_day_of_a_backup_is_that_of_the_time_zone() {
 }
 
 #[test]
-fn a_day_in_which_the_clock_is_changed_is_one_day() {
+fn day_with_a_clock_change_is_one_day() {
     let zone = "Europe/Berlin";
     let rules =
         |keep_days, keep_daily| Retention { keep_days, keep_daily, time_zone: zone.into(), ..Retention::default() };
@@ -169,7 +169,7 @@ fn a_day_in_which_the_clock_is_changed_is_one_day() {
 }
 
 #[test]
-fn the_newest_of_each_week_and_month_is_kept_also_where_some_have_none() {
+fn newest_of_each_week_and_month_is_kept_despite_gaps() {
     let backups =
         ["2026-01-04T10:00:00Z", "2026-01-05T10:00:00Z", "2026-01-11T10:00:00Z", "2026-03-31T10:00:00Z"].map(at);
     let now = at("2026-04-02T00:00:00Z");
@@ -184,21 +184,21 @@ fn the_newest_of_each_week_and_month_is_kept_also_where_some_have_none() {
 }
 
 #[test]
-fn a_month_before_the_31st_is_the_last_day_of_a_shorter_one() {
+fn month_before_the_31st_is_the_last_day_of_a_shorter_month() {
     let rules = Retention { keep_months: 1, ..Retention::default() };
     let backups = ["2026-02-27T12:00:00Z", "2026-02-28T12:00:00Z", "2026-03-31T12:00:00Z"].map(at);
     assert_eq!(kept(&rules, &backups, at("2026-03-31T12:00:00Z")), [backups[1], backups[2]]);
 }
 
 #[test]
-fn the_newest_is_kept_however_old_it_is() {
+fn newest_backup_is_kept_at_any_age() {
     let rules = Retention { keep_days: 1, ..Retention::default() };
     let backups = ["2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"].map(at);
     assert_eq!(kept(&rules, &backups, at("2026-01-01T00:00:00Z")), [backups[1]]);
 }
 
 #[test]
-fn a_clock_that_was_wrong_costs_no_backup() {
+fn backup_from_the_future_is_kept() {
     let rules = Retention { keep_last: 1, ..Retention::default() };
     // The second was taken while the clock was ahead.
     let backups = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", "2026-01-03T00:00:00Z"].map(at);
@@ -206,7 +206,7 @@ fn a_clock_that_was_wrong_costs_no_backup() {
 }
 
 #[test]
-fn of_several_with_the_same_time_only_as_many_are_kept_as_the_rule_says() {
+fn backups_of_the_same_time_are_kept_only_up_to_the_limit() {
     let backups = [at("2026-01-01T00:00:00Z"); 5];
     let may_go = |rules| backups_to_delete(&rules, &plain(&backups), at("2026-01-02T00:00:00Z")).unwrap();
     assert_eq!(may_go(Retention { keep_last: 2, ..Retention::default() }), [0, 1, 2]);
@@ -214,13 +214,13 @@ fn of_several_with_the_same_time_only_as_many_are_kept_as_the_rule_says() {
 }
 
 #[test]
-fn rules_that_say_nothing_keep_everything() {
+fn empty_retention_keeps_everything() {
     let backups = three_a_day(date(2026, 1, 1), date(2026, 1, 3), "UTC");
     assert_eq!(kept(&Retention::default(), &backups, at("2026-02-01T00:00:00Z")), backups);
 }
 
 #[test]
-fn without_knowing_the_time_zone_nothing_goes() {
+fn retention_with_unknown_time_zone_deletes_nothing() {
     let rules = Retention { keep_last: 1, time_zone: "Mars/Olympus".into(), ..Retention::default() };
     let failure =
         backups_to_delete(&rules, &plain(&[at("2026-01-01T00:00:00Z")]), at("2026-02-01T00:00:00Z")).unwrap_err();
@@ -229,7 +229,7 @@ fn without_knowing_the_time_zone_nothing_goes() {
 }
 
 #[test]
-fn what_is_meant_for_agents_that_know_nothing_of_proofs_counts_only_for_them() {
+fn keep_last_for_earlier_agents_is_ignored_by_current_ones() {
     let read = |task: &str| serde_json::from_str::<Retention>(task).unwrap();
     assert_eq!(days_kept(&read(r#"{"keepLast": 2, "keepLastWithProofs": 1}"#), "+++"), [3]);
     assert_eq!(days_kept(&read(r#"{"keepLast": 2, "keepLastWithProofs": 0, "keepDays": 1}"#), "++++"), [3, 4]);
@@ -347,7 +347,7 @@ proptest! {
     /// Three backups a day for more than sixty days, some of them late, missed, in disorder, or under a clock that went
     /// wrong. After each day, those go that may.
     #[test]
-    fn day_after_day_what_stays_is_what_the_rules_say(
+    fn daily_pruning_keeps_what_the_rules_specify(
         rules in any_rules(),
         first in prop::sample::select(vec![date(2026, 1, 20), date(2026, 3, 1), date(2026, 8, 31), date(2026, 10, 1), date(2026, 12, 1)]),
         faults in prop::collection::vec((0usize..190, -5000i64..5000), 0..40),
