@@ -70,7 +70,7 @@ fn measure(way: &Way, etcd: &Etcd, round: usize) -> Report {
     report
 }
 
-/// As a person would with `kubectl delete pod` and `kubectl wait`. The operator makes the pods anew.
+/// As a person would with `kubectl delete pod` and `kubectl wait`. The operator recreates the pods.
 fn delete_one_after_the_other(etcd: &Etcd) {
     for pod in etcd.names(3) {
         etcd.namespace.kubectl(&format!("delete pod {pod}"));

@@ -192,7 +192,7 @@ impl<'a> Etcd<'a> {
         self.uids_of(kind).into_keys().collect()
     }
 
-    /// The objects of a kind that belong to the cluster: name → UID. An object that was made anew has another one.
+    /// The objects of a kind that belong to the cluster: name → UID. An object that was recreated has another one.
     pub fn uids_of(&self, kind: &str) -> BTreeMap<String, String> {
         let selector = format!("-l etcd.improbable.io/cluster-name={}", self.name);
         let list = self.namespace.get(&format!("{kind} {selector}"));

@@ -71,7 +71,7 @@ impl Pods {
         Pods { watch, members, before }
     }
 
-    /// The members whose pods were made anew since, in this order.
+    /// The members whose pods were recreated since, in this order.
     pub fn made(&self) -> Vec<String> {
         let seen = self.watch.seen();
         let mut known = History::of(&seen[..self.before]).uids();

@@ -1,4 +1,4 @@
-//! Certificates and kubeconfigs of the lab, made anew at every `up`.
+//! Certificates and kubeconfigs of the lab, created again at every `up`.
 
 use std::path::{Path, PathBuf};
 

@@ -54,7 +54,7 @@ fn cluster_is_restored_although_its_first_pod_is_deleted_at_every_step() {
     let restored = made(&namespace, "r");
     restored.wait_for(3);
     known.assert_restored_to(&restored, 3);
-    // It is a backup of the beginning: a pod that is made anew goes on with what there is now.
+    // It is a backup of the beginning: a pod that is recreated goes on with what there is now.
     restored.put("greeting", "hello");
     let run = restored.run_of("r-0");
     namespace.kubectl("delete pod r-0 --now");

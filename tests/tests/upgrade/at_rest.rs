@@ -29,7 +29,7 @@ impl<'a> AtRest<'a> {
         });
     }
 
-    /// No etcd was restarted, no object was made anew, and the status says what it said, since the same moments.
+    /// No etcd was restarted, no object was recreated, and the status says what it said, since the same moments.
     pub fn assert_goes_on(&self) {
         let name = &self.etcd.name;
         assert_eq!(runs(self.etcd), self.runs, "{SAFETY}no etcd of {name} is restarted");
