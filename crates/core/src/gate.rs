@@ -2,7 +2,7 @@
 
 use etcd_operator_api::parse_id;
 
-use crate::observed::{DataState, ExpectedData, Identity};
+use crate::cluster::observed::{DataState, ExpectedData, Identity};
 
 /// Prefix of a refusal because the member's data is missing, unreadable or of another member.
 pub const REFUSED: &str = "refused: ";

@@ -4,39 +4,15 @@
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter. What needs a client belongs in the
 //! operator.
 //!
-//! - Input and output: [`observed`], [`plan`], `messages` (what a step does, in words), [`status`] and [`conditions`].
-//! - Life of a cluster: [`bootstrap`] and [`initial_members`], `members` (the objects of members), `scaling` with
-//!   [`quorum`], `maintenance`.
-//! - Unhealthy members: [`diagnosis`], `recovery`, [`health_history`], [`corruption`].
-//! - Changes of the spec: [`spec_diff`], [`rollout`], `versions` with `flags`, [`volumes`], [`upgrade_backup`].
-//! - [`schedule`]: EtcdBackupSchedules. [`gate`]: whether etcd may start on the data that is there.
-//! - [`names`] and [`cpu`] are small helpers.
+//! A folder per kind: [`cluster`] for EtcdClusters, [`schedule`] for EtcdBackupSchedules. [`gate`] decides whether etcd
+//! may start on the data that is there. [`conditions`] and [`names`] serve all of them. `simulation`, which exists only
+//! in tests, executes plans in a small world with faults.
 
-pub mod bootstrap;
+pub mod cluster;
 pub mod conditions;
-pub mod corruption;
-pub mod cpu;
-pub mod diagnosis;
-mod flags;
 pub mod gate;
-pub mod health_history;
-pub mod initial_members;
-mod maintenance;
-mod members;
-mod messages;
 pub mod names;
-pub mod observed;
-pub mod plan;
-pub mod quorum;
-mod recovery;
-pub mod rollout;
-mod scaling;
 pub mod schedule;
-pub mod spec_diff;
-pub mod status;
-pub mod upgrade_backup;
-mod versions;
-pub mod volumes;
 
 #[cfg(test)]
-mod tests;
+mod simulation;

@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use etcd_operator_core::cluster::observed::{ExpectedData, Identity};
 use etcd_operator_core::gate::{DataDirContents, REFUSED, StartDecision, decide_start, read_expected_data};
-use etcd_operator_core::observed::{ExpectedData, Identity};
 use etcd_operator_etcd::{archive, identity};
 
 /// The settings of the check, from the environment.

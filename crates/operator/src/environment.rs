@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 
-use crate::leader;
+use crate::runtime::leader;
 
 /// The name of the operator's own container in its Deployment. Others may have been injected beside it.
 const CONTAINER: &str = "etcd-operator";

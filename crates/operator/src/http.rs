@@ -14,9 +14,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::{error, info};
 
-use crate::metrics::Metrics;
-use crate::readiness::Readiness;
-use crate::shutdown::Shutdown;
+use crate::runtime::metrics::Metrics;
+use crate::runtime::readiness::Readiness;
+use crate::runtime::shutdown::Shutdown;
 
 /// What the responses are built from.
 #[derive(Clone)]

@@ -1,28 +1,22 @@
 //! The etcd operator: the program that runs etcd clusters on Kubernetes.
 //!
-//! `cli` parses the command line, `run` is the command that runs the controllers; `leader` makes sure that only one
-//! process does. `controller` is for EtcdClusters, `backups` for the other kinds, `objects` builds the objects that
-//! they create. The rest is small: `crds`, `environment`, `http`, `metrics`, `readiness`, `shutdown`, `logging`,
-//! `api_errors`.
+//! `cli` parses the command line, `run` is the command that runs the `controllers`, a folder for each kind. They stand
+//! on `runtime` (watches, caches, leader election and the like), and `objects` builds what they create. The rest is
+//! small: `crds` and `reference` write files, `environment`, `http`, `logging`.
 //!
 //! Here is what talks to Kubernetes. Decisions belong in `etcd_operator_core`, talking to etcd in `etcd_operator_etcd`,
 //! moving backups in `etcd_operator_store` and the agent.
 
-mod api_errors;
-mod backups;
 mod cli;
-mod controller;
+mod controllers;
 mod crds;
 mod environment;
 mod http;
-mod leader;
 mod logging;
-mod metrics;
 mod objects;
-mod readiness;
 mod reference;
 mod run;
-mod shutdown;
+mod runtime;
 
 use clap::Parser;
 

@@ -6,17 +6,17 @@ use anyhow::{Context, anyhow};
 use kube::Client;
 use tracing::info;
 
-use crate::backups;
 use crate::cli::RunOptions;
-use crate::controller::{self, Scope};
+use crate::controllers::start::{self, Work};
 use crate::environment;
 use crate::http::{self, Sources};
-use crate::leader::{self, Candidate};
 use crate::logging;
-use crate::metrics::Metrics;
 use crate::objects::pod::Settings;
-use crate::readiness::Readiness;
-use crate::shutdown::Shutdown;
+use crate::runtime::leader::{self, Candidate};
+use crate::runtime::metrics::Metrics;
+use crate::runtime::readiness::Readiness;
+use crate::runtime::scope::Scope;
+use crate::runtime::shutdown::Shutdown;
 
 pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     logging::start(options.log_format)?;
@@ -39,7 +39,7 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     };
     let domain = environment::cluster_domain(options.cluster_domain);
     info!(agent_image = settings.agent_image, domain, "detected environment");
-    let work = controller::Work {
+    let work = Work {
         client: client.clone(),
         scopes: Scope::of_namespaces(&options.namespaces),
         settings,
@@ -60,12 +60,12 @@ pub async fn run(options: RunOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn work_on_everything(work: &controller::Work) {
-    tokio::join!(controller::run(work), backups::run(work));
+async fn work_on_everything(work: &Work) {
+    start::run(work).await;
 }
 
 /// Runs the controllers from when this process becomes the leader until it should stop, then releases the leadership.
-async fn work_while_leading(candidate: Candidate, work: &controller::Work) {
+async fn work_while_leading(candidate: Candidate, work: &Work) {
     let elected = tokio::select! {
         leadership = candidate.win(|| work.readiness.set_ready()) => Some(leadership),
         () = work.shutdown.begun() => None,

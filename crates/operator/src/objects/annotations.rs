@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{format_id, parse_id};
+use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity};
 use etcd_operator_core::gate::{read_data_state, stored_data_state};
-use etcd_operator_core::observed::{Bootstrap, ExpectedData, Identity};
 
 /// On any object of a cluster: `true` pauses the whole cluster.
 pub const PAUSED: &str = "etcd.improbable.io/paused";
@@ -81,7 +81,7 @@ pub fn read_bootstrap(annotations: &BTreeMap<String, String>) -> Option<Bootstra
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_core::observed::DataState;
+    use etcd_operator_core::cluster::observed::DataState;
 
     use super::*;
 

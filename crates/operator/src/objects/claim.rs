@@ -1,7 +1,7 @@
 //! The claim for a member's volume. It has no owner, so that it outlives the cluster, unless the user wants it deleted.
 
 use etcd_operator_api::{DeletionPolicy, EtcdCluster};
-use etcd_operator_core::observed::{Bootstrap, Identity};
+use etcd_operator_core::cluster::observed::{Bootstrap, Identity};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 use kube::ResourceExt;
 use serde_json::{Value, json};

@@ -2,13 +2,16 @@
 //!
 //! `peer`, `pod` and `claim` build those of a member, `restore_containers` what the first pod of a restored cluster has
 //! in addition; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
-//! names of annotations and of the role label, and reads and writes them. Jobs and their pods belong in `backups`,
-//! whether an object is created at all in `etcd_operator_core`.
+//! names of annotations and of the role label, and reads and writes them; `locations` is where backups are stored and what
+//! a pod needs to access them; `pod_problem` reads from a pod what keeps it from running. Jobs belong in
+//! `controllers::agent_job`, whether an object is created at all in `etcd_operator_core`.
 
 pub mod annotations;
 pub mod claim;
+pub mod locations;
 pub mod peer;
 pub mod pod;
+pub mod pod_problem;
 pub mod restore_containers;
 pub mod services;
 

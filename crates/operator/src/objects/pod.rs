@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy, RestoreFrom};
-use etcd_operator_core::cpu::gomaxprocs;
+use etcd_operator_core::cluster::cpu::gomaxprocs;
+use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
-use etcd_operator_core::plan::Start;
 use semver::Version;
 use serde_json::{Value, json};
 
@@ -254,7 +254,7 @@ pub fn locked_down() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_core::observed::{DataState, ExpectedData};
+    use etcd_operator_core::cluster::observed::{DataState, ExpectedData};
 
     use super::*;
 

@@ -2,13 +2,13 @@
 //! one that restores it with etcdutl.
 
 use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
+use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
-use etcd_operator_core::plan::Start;
 use etcd_operator_store::task::{Fetch, Find, Task};
 use serde_json::{Value, json};
 
+use super::locations;
 use super::pod::{GATE_MOUNT, GATE_VOLUME, MOUNT, Settings, VOLUME, gate_environment, locked_down};
-use crate::backups::locations;
 
 /// The names of the two containers.
 pub const FETCH: &str = "fetch";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::EtcdCluster;
-use etcd_operator_core::quorum::quorum;
+use etcd_operator_core::cluster::quorum::quorum;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 

@@ -1,0 +1,284 @@
+//! The objects that a member needs to run: its EtcdPeer, its claim and its pod. Nothing here changes the membership.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::diagnosis::{data_loss, members_of_pods};
+use crate::cluster::initial_members;
+use crate::cluster::observed::{
+    Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
+};
+use crate::cluster::plan::{Start, Step};
+use crate::cluster::rollout::{awaits_handover, is_leaving, model_of_new};
+use crate::cluster::versions::data_version;
+
+/// How long after it should have terminated a pod is force-deleted.
+const FORCE_DELETE_AFTER: i64 = 300;
+/// How long a member that never ran may fail to start before its pod is recreated.
+const STARTS_WITHIN: i64 = 120;
+
+/// Starts all initial members at once, with everything that they need.
+pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for ordinal in 0..bootstrap.size {
+        if !observed.peers.contains_key(&ordinal) {
+            steps.push(Step::CreatePeer { ordinal, initial: true, model: model_of_new(observed) });
+        }
+        if observed.durable && !observed.claims.contains_key(&ordinal) {
+            steps.push(Step::CreateClaim { ordinal, bootstrap: Some(bootstrap.clone()), identity: None });
+        }
+        let initial_cluster = (0..bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
+        let identity = Some(initial_members::identity_of(&observed.names, bootstrap, ordinal));
+        let expected = ExpectedData { data: DataState::New, identity };
+        let start =
+            Start { bootstrap_token: Some(bootstrap.token.clone()), initial_cluster, expected, serves_clients: true };
+        steps.extend(run_pod(observed, ordinal, start));
+    }
+    steps
+}
+
+/// Restarts every known member of a cluster that can't be queried: this is how it recovers from a power cut, or after
+/// it was deleted and recreated. No member starts without data: one that has none waits until the others can be
+/// queried.
+pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let bootstrap = bootstrap_of(observed, cluster_id);
+    let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
+    for &ordinal in &ordinals {
+        let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
+        let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
+        // An EtcdPeer that was recreated a moment ago records no identity yet; its claim does.
+        let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
+        let known = recorded.or_else(|| Some((claimed?, true)));
+        let identity = match (known, &bootstrap) {
+            // Also a member that was not observed running: if it ran, its data is needed; if it did not, the gate
+            // refuses the start.
+            (Some((identity, _)), _) => identity,
+            // An initial member that was never observed running. If it has data, it returns with it. If not, it is
+            // unknown whether it ever had any, and it waits until the other members can be queried.
+            (_, Some(bootstrap)) if claim.is_some_and(|claim| is_unmarked_initial_claim(claim, bootstrap)) => {
+                initial_members::identity_of(&observed.names, bootstrap, ordinal)
+            }
+            _ => continue,
+        };
+        if peer.is_none() {
+            steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
+        }
+        let expected = ExpectedData { data: DataState::Existing, identity: Some(identity) };
+        // Data in the pod itself does not return with a new pod.
+        let run = claim.and_then(|_| {
+            let initial_cluster = ordinals.iter().map(|fellow| entry(observed, *fellow)).collect();
+            run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, expected, serves_clients: true })
+        });
+        // As always, the pod is annotated that it must have data before anything relies on that data.
+        let is_annotated = matches!(run, Some(Step::CreatePod { .. }))
+            || observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
+        steps.extend(run);
+        if let (None, Some((identity, started)), true) = (recorded, known, is_annotated) {
+            steps.push(Step::RecordMember { ordinal, identity, started });
+        }
+    }
+    steps
+}
+
+fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
+    claim.identity.is_none() && claim.bootstrap.as_ref() == Some(bootstrap)
+}
+
+/// How a cluster was bootstrapped. For a recreated EtcdCluster, only the claims of the earlier one record it.
+fn bootstrap_of(observed: &Observed, cluster_id: u64) -> Option<Bootstrap> {
+    let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
+    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
+    observed.bootstrap.clone().or_else(noted)
+}
+
+/// Creates everything that each member needs to run, and records what is known about it.
+pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec<Step> {
+    let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
+    // A learner that is no longer desired is not even started.
+    let staying = ours.filter(|(ordinal, member)| !member.learner || *ordinal < observed.replicas);
+    staying.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
+}
+
+fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
+    let peer = observed.peers.get(&ordinal);
+    let recorded = peer.filter(|peer| peer.identity == Some(identity));
+    // A claim that was created for a learner may have been taken as proof that it ran; the membership is authoritative.
+    // A member that answers has started too, even if the others don't know it yet.
+    let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
+    let started = member.started || answers;
+    if peer.is_none() {
+        steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
+    }
+    let expected =
+        ExpectedData { data: if started { DataState::Existing } else { DataState::New }, identity: Some(identity) };
+    let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_handover(observed, ordinal);
+    let record = Some(Step::RecordMember { ordinal, identity, started });
+    let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
+    if !started {
+        steps.extend(record.clone());
+    }
+    let claim = observed.claims.get(&ordinal);
+    match claim {
+        None if observed.durable && !started => {
+            steps.push(Step::CreateClaim { ordinal, bootstrap: None, identity: Some(identity) });
+        }
+        // For a learner before it starts: the claim may belong to an earlier member, and be annotated with it.
+        Some(claim) if (started || member.learner) && !claim.deleting => {
+            let version = data_version(observed, member, claim.version.as_deref());
+            if claim.identity != Some(identity) || claim.version != version {
+                steps.push(Step::MarkClaim { ordinal, identity, version });
+            }
+        }
+        _ => {}
+    }
+    // A new claim or a new pod would not restore the data.
+    if started && !observed.is_healthy(member) && data_loss(observed, ordinal, member.id).is_some() {
+        return steps;
+    }
+    match observed.pods.get(&ordinal) {
+        Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
+        Some(pod) if expects_another_member(pod.expected, identity) => {
+            steps.extend(stop_pod_of_removed(observed, ordinal, pod))
+        }
+        Some(pod) if pod.deleting => {}
+        // The pod waits for data that never existed, and its list of members may be stale.
+        Some(pod) if !started && pod.expected.is_some_and(|expected| expected.data == DataState::Existing) => {
+            let why = "its member has never run, and must start as a new one".to_owned();
+            steps.push(Step::DeletePod { ordinal, why });
+        }
+        // Likewise stale: members may have been added and removed since the pod was created.
+        Some(pod) if !started && fails_to_start(observed, pod) => {
+            let why = "its member does not start, and may know an old list of members".to_owned();
+            steps.push(Step::DeletePod { ordinal, why });
+        }
+        Some(pod) if !pod.finished && !is_blocked_by_its_claim(observed, ordinal, pod) => {
+            if pod.expected != Some(expected) || pod.serves_clients != serves_clients {
+                steps.push(Step::AnnotatePod { ordinal, expected, serves_clients });
+            }
+        }
+        _ => {
+            // etcd requires exactly the current members, including those that another client added.
+            let all = membership.members.iter();
+            let initial_cluster = all.map(|member| (observed.name_of(member), member.peer_url.clone())).collect();
+            steps.extend(run_pod(
+                observed,
+                ordinal,
+                Start { bootstrap_token: None, initial_cluster, expected, serves_clients },
+            ));
+        }
+    }
+    // The pod is annotated that it must have data before anything relies on that data.
+    let tells = |step: &Step| matches!(step, Step::AnnotatePod { .. } | Step::CreatePod { .. });
+    let is_annotated =
+        observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected)) || steps.iter().any(tells);
+    if started && is_annotated {
+        steps.extend(record);
+    }
+    steps
+}
+
+/// Whether a pod has had enough time to start and keeps failing.
+fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
+    let ends = pod.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::Other);
+    ends && observed.now - pod.created >= STARTS_WITHIN
+}
+
+fn expects_another_member(expected: Option<ExpectedData>, identity: Identity) -> bool {
+    expected.and_then(|expected| expected.identity).is_some_and(|known| known != identity)
+}
+
+/// Deletes what is left of members that have left the membership and are not desired: the pod and the claim, and the
+/// EtcdPeer when both are gone. A claim of this cluster is deleted even if its EtcdPeer is already gone.
+pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
+    let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
+    let expected = members_of_pods(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
+    let left = claimed.chain(expected.map(|(ordinal, _)| ordinal));
+    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
+    let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
+    for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
+        steps.extend(delete_leftovers(observed, membership, ordinal));
+        let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
+        let peer = observed.peers.get(&ordinal);
+        if has_left && peer.is_some_and(|peer| !peer.deleting) {
+            steps.push(Step::DeletePeer { ordinal });
+        }
+    }
+    steps
+}
+
+/// Deletes the claim and the pod of a member that has left. The claim first: from then on no new pod can start on it,
+/// even if the rest loses its quorum a moment later. It is gone when the pod is.
+pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
+    // A current member keeps what it has, whatever its name or address is now.
+    let is_member =
+        |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
+    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
+    let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
+    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
+    let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
+    ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
+}
+
+/// Whether a claim holds data of a cluster, or was created for it.
+fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
+    match (claim.identity, bootstrap_of(observed, cluster_id)) {
+        (Some(identity), _) => identity.cluster_id == cluster_id,
+        (None, Some(bootstrap)) => is_unmarked_initial_claim(claim, &bootstrap),
+        (None, None) => false,
+    }
+}
+
+/// Deletes the pod of a member that was removed. If its node is down, or it does not terminate, nothing else would ever
+/// confirm that it has; and if it still runs there, the others no longer accept it as a member. `None` if it is
+/// terminating.
+fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
+    let why = "its member was removed".to_owned();
+    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
+    match pod.node {
+        Some(node) if node.down_since.is_some() || is_overdue => Some(Step::FencePod { ordinal, why }),
+        _ if pod.deleting => None,
+        _ => Some(Step::DeletePod { ordinal, why }),
+    }
+}
+
+/// Whether an administrator confirms that a pod no longer runs, although its node can't report it, and the member can
+/// run elsewhere.
+fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
+    observed.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
+}
+
+fn fence(ordinal: u32) -> Step {
+    Step::FencePod { ordinal, why: "its node is out of service".to_owned() }
+}
+
+/// Creates the pod, or deletes one that will never run again so that it can be recreated. No pod is created on a claim
+/// that is being deleted: it could not run, and might block the deletion of the claim.
+fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
+    match observed.pods.get(&ordinal) {
+        None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
+        None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
+        None => Some(Step::CreatePod { ordinal, start }),
+        Some(pod) if is_fenced(observed, pod) => Some(fence(ordinal)),
+        Some(pod) if pod.finished && !pod.deleting => {
+            Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })
+        }
+        Some(pod) if is_blocked_by_its_claim(observed, ordinal, pod) && !pod.deleting => {
+            Some(Step::DeletePod { ordinal, why: "it waits for a volume that is being deleted".to_owned() })
+        }
+        Some(_) => None,
+    }
+}
+
+/// Whether a pod and its claim block each other: the pod can't be scheduled while the claim is being deleted, and the
+/// claim is not deleted while a pod uses it.
+fn is_blocked_by_its_claim(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
+    pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
+}
+
+fn entry(observed: &Observed, ordinal: u32) -> (String, String) {
+    (observed.names.member_name(ordinal), observed.names.peer_url(ordinal))
+}

@@ -1,0 +1,368 @@
+//! The observed state of a cluster, from which everything is decided: plain data, free of Kubernetes and of etcd's
+//! protocol.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etcd_operator_api::format_id;
+
+use crate::cluster::spec_diff::SpecDiff;
+use crate::names::ClusterNames;
+
+/// The input of every decision. Maps are keyed by ordinal, the number at the end of a member's name. Times are in
+/// seconds since 1970, durations in seconds.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub names: ClusterNames,
+    /// The UID of the EtcdCluster. No other object ever had it or will have it.
+    pub uid: String,
+    /// The desired number of members.
+    pub replicas: u32,
+    /// Whether members keep their data in claims. If not, the data is lost with the pod.
+    pub durable: bool,
+    /// Whether the cluster is bootstrapped from a backup.
+    pub restores: bool,
+    /// Whether the EtcdCluster is being deleted.
+    pub deleting: bool,
+    /// Where the cluster is marked as paused, if it is. Nothing is changed while it is.
+    pub paused: Option<String>,
+    pub now: i64,
+    /// How long a member may be unreachable before it is replaced. `None`: forever.
+    pub replace_after: Option<i64>,
+    /// Whether databases are defragmented.
+    pub defragments: bool,
+    /// The quota of a database, in bytes.
+    pub quota: i64,
+    /// How the cluster is bootstrapped, recorded before it was.
+    pub bootstrap: Option<Bootstrap>,
+    /// The ID that etcd gave the cluster. Once it is recorded, nothing is ever bootstrapped again.
+    pub cluster_id: Option<u64>,
+    pub versions: Versions,
+    /// The state of the backup that precedes an upgrade to another minor version.
+    pub backup_first: BackupFirst,
+    /// How the spec differs from what a member was created from, for every member that is outdated.
+    pub outdated: BTreeMap<u32, SpecDiff>,
+    /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
+    pub has_rollout_slot: bool,
+    /// Whether members may be replaced to move them to other volumes.
+    pub migrates: bool,
+    pub peers: BTreeMap<u32, Peer>,
+    pub pods: BTreeMap<u32, Pod>,
+    pub claims: BTreeMap<u32, Claim>,
+    /// The response of each member that was queried, or why there was none.
+    pub answers: BTreeMap<u32, Result<Answer, String>>,
+    /// The membership as a quorum knows it. `None` only ever means that no quorum could be queried.
+    pub membership: Option<Membership>,
+    /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
+    pub local_membership: Option<Membership>,
+    /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
+    pub unhealthy_since: BTreeMap<u64, i64>,
+    /// The same as observed by this process itself, while a quorum answered and the cluster was not paused.
+    pub observed_unhealthy_since: BTreeMap<u64, i64>,
+    pub alarms: BTreeSet<Alarm>,
+    /// The revision up to which history was compacted. Queried only when space is short.
+    pub compacted: Option<i64>,
+    /// The members whose data differs from that of a majority, by ID.
+    pub differing: BTreeSet<u64>,
+}
+
+/// The versions of etcd that matter, in the form `3.6.16`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The desired version, from the spec.
+    pub wanted: String,
+    /// The desired version that was last found possible. New members are created with it.
+    pub accepted: Option<String>,
+    /// The cluster version that the members agreed on, as etcd reports it, or last reported it while it can't be
+    /// queried.
+    pub cluster: Option<String>,
+    /// The latest data version annotated on the members' claims.
+    pub noted: Option<String>,
+    /// The target of a downgrade that is in progress.
+    pub downgrade: Option<String>,
+    /// The earliest version whose entries may remain in the members' logs, if known.
+    pub oldest_log: Option<String>,
+    /// The flags in the spec, without leading dashes.
+    pub flags: Vec<String>,
+}
+
+impl Versions {
+    /// Whether the desired version was found possible.
+    pub fn is_accepted(&self) -> bool {
+        self.accepted.as_ref() == Some(&self.wanted)
+    }
+}
+
+/// An alarm of etcd, raised when it can't continue by itself. It stays until a client disarms it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alarm {
+    pub member_id: u64,
+    pub kind: AlarmKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlarmKind {
+    /// A database has reached its quota; etcd refuses writes.
+    NoSpace,
+    /// A member's data differs from that of the others.
+    Corrupt,
+}
+
+/// How a cluster is bootstrapped. All initial members share this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bootstrap {
+    pub token: String,
+    pub size: u32,
+}
+
+/// The identity of a member. A member that lost its data never returns under the same identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub member_id: u64,
+    pub cluster_id: u64,
+}
+
+/// An EtcdPeer.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    pub identity: Option<Identity>,
+    /// Whether the member was ever observed running under that identity, so that its data must exist.
+    pub started: bool,
+    pub deleting: bool,
+    /// The version of etcd in its spec.
+    pub version: String,
+    /// Whether its member ever answered, so that what it was created from is known to work.
+    pub proven: bool,
+    /// The last time that a member of this name was replaced.
+    pub replacement: Option<Replacement>,
+    pub defragmented: Option<Defragmentation>,
+}
+
+/// The last defragmentation of a database, and the revision up to which its history was compacted by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defragmentation {
+    pub at: i64,
+    pub compacted: Option<i64>,
+}
+
+/// The replacement of a member by a new one of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The member that was replaced.
+    pub member_id: u64,
+    pub at: i64,
+    /// How often members of this name were replaced in close succession.
+    pub count: u32,
+    pub why: String,
+}
+
+/// A node, as far as it matters for the pods and volumes on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Since when it has not reported to Kubernetes, or it is gone.
+    pub down_since: Option<i64>,
+    /// Whether an administrator confirms that nothing runs on it any more (the taint
+    /// `node.kubernetes.io/out-of-service`).
+    pub fenced: bool,
+}
+
+/// The state of the backup that precedes an upgrade to another minor version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BackupFirst {
+    /// No backup is required.
+    #[default]
+    NotRequired,
+    /// A backup is required, but no schedule says where it goes.
+    NoSchedule,
+    /// The EtcdBackupSchedule of this name requires it, but is invalid.
+    InvalidSchedule {
+        name: String,
+        why: String,
+    },
+    /// The backup has not been started.
+    ToTake,
+    /// The EtcdBackup of this name is running.
+    Running(String),
+    Failed {
+        name: String,
+        message: String,
+    },
+    Taken,
+}
+
+/// The pod of a member.
+#[derive(Clone, Debug, Default)]
+pub struct Pod {
+    pub deleting: bool,
+    /// It has terminated (it was evicted, say) and will never run again.
+    pub finished: bool,
+    /// The data that the pod expects, as annotated when it was created or since.
+    pub expected: Option<ExpectedData>,
+    /// Whether the client Service routes clients to it.
+    pub serves_clients: bool,
+    /// Since when clients are drained from it because it is about to be restarted.
+    pub leaving_since: Option<i64>,
+    pub created: i64,
+    /// When it should have terminated, if it is being deleted.
+    pub deleting_since: Option<i64>,
+    /// Whether any of its containers was ever started.
+    pub began: bool,
+    /// Whether it is fetching or restoring a backup.
+    pub restoring: bool,
+    /// Whether the kubelet reports it ready.
+    pub ready: bool,
+    /// The node that it is scheduled to.
+    pub node: Option<Node>,
+    pub problem: Option<Problem>,
+}
+
+/// What keeps a pod from running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    /// As reported by Kubernetes or by the gate.
+    pub message: String,
+    /// When it was last observed, if known.
+    pub at: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The gate did not find the member's data.
+    DataLost,
+    /// It can't be scheduled.
+    NoNode,
+    /// Its image, or something else that it needs, is missing.
+    NoImage,
+    Other,
+}
+
+/// The data that a pod expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedData {
+    pub data: DataState,
+    pub identity: Option<Identity>,
+}
+
+/// Whether a member's data must be there when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataState {
+    /// It starts for the first time: there is no data, or an earlier member left some.
+    New,
+    /// It ran before: it must not start without its data.
+    Existing,
+}
+
+/// The claim of a member.
+#[derive(Clone, Debug, Default)]
+pub struct Claim {
+    pub deleting: bool,
+    /// The bootstrap that it was created for.
+    pub bootstrap: Option<Bootstrap>,
+    /// The member whose data it holds.
+    pub identity: Option<Identity>,
+    /// The version of etcd whose minor is the earliest that can read the data.
+    pub version: Option<String>,
+    /// The node that its volume is bound to, if any. Observed only if the pod can't be scheduled.
+    pub node: Option<Node>,
+    /// The size of its volume, as Kubernetes writes it.
+    pub size: Option<String>,
+    /// Whether it requests less space than the spec.
+    pub too_small: bool,
+    /// Why it can't be expanded, if that was checked and it can't.
+    pub cannot_grow: Option<String>,
+    /// How it differs from the spec in a way that an existing volume can't follow.
+    pub misfit: Option<String>,
+}
+
+/// What a member reports about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub identity: Identity,
+    /// The leader, as this member sees it.
+    pub leader: Option<u64>,
+    pub learner: bool,
+    pub version: String,
+    /// The version whose binaries could read its data, if it reports one.
+    pub storage_version: Option<String>,
+    /// The size of its database, in bytes, and how much of that is in use.
+    pub db_size: i64,
+    pub db_in_use: i64,
+    /// Whether it answered a linearizable read, which needs a quorum. A learner can't.
+    pub reads: bool,
+}
+
+/// The members of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    pub cluster_id: u64,
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub id: u64,
+    /// The ordinal from its name or its peer URL. `None` if this operator did not create it.
+    pub ordinal: Option<u32>,
+    pub peer_url: String,
+    /// Whether it has ever connected to the others.
+    pub started: bool,
+    pub learner: bool,
+}
+
+impl Observed {
+    pub fn member(&self, ordinal: u32) -> Option<&Member> {
+        self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
+    }
+
+    /// The name of a member, or its ID if this operator did not create it.
+    pub fn name_of(&self, member: &Member) -> String {
+        member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.names.member_name(ordinal))
+    }
+
+    /// Whether a member answers as it should: a voter must answer a linearizable read, a learner any request.
+    pub fn is_healthy(&self, member: &Member) -> bool {
+        self.answer_of(member)
+            .is_some_and(|answer| answer.identity.member_id == member.id && (member.learner || answer.reads))
+    }
+
+    /// The response of the process that runs under a member's name, if there is one.
+    pub fn answer_of(&self, member: &Member) -> Option<&Answer> {
+        self.answers.get(&member.ordinal?)?.as_ref().ok()
+    }
+
+    /// Whether the process that runs under this ordinal answers at all.
+    pub fn is_reached(&self, ordinal: u32) -> bool {
+        matches!(self.answers.get(&ordinal), Some(Ok(_)))
+    }
+
+    /// Whether a member's data is known to be wrong, because it differs from that of a majority. An alarm alone is no
+    /// proof: etcd blames the member that differs from the leader.
+    pub fn is_corrupt(&self, member: &Member) -> bool {
+        self.differing.contains(&member.id)
+    }
+
+    /// The member that most others see as the leader.
+    pub fn leader(&self) -> Option<u64> {
+        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+        for answer in self.answers.values().flatten() {
+            if let Some(leader) = answer.leader {
+                *votes.entry(leader).or_default() += 1;
+            }
+        }
+        votes.into_iter().max_by_key(|(_, count)| *count).map(|(leader, _)| leader)
+    }
+}
+
+impl Membership {
+    pub fn member(&self, id: u64) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.learner)
+    }
+
+    pub fn learner(&self) -> Option<&Member> {
+        self.members.iter().find(|member| member.learner)
+    }
+}

@@ -1,0 +1,143 @@
+//! The next change of the membership, one at a time: new members join as learners and are promoted when they have
+//! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
+
+use etcd_operator_api::format_id;
+
+use crate::cluster::members::delete_leftovers;
+use crate::cluster::observed::{Member, Membership, Observed};
+use crate::cluster::plan::{Plan, Step, Waiting};
+use crate::cluster::quorum::may_remove;
+use crate::cluster::rollout::{is_to_be_recreated, model_of_new, recreate_learner};
+
+pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
+    if let Some(learner) = membership.learner() {
+        return finish_learner(observed, learner);
+    }
+    let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
+    // The highest ordinal, but first an unhealthy voter that should be removed anyway: the rest can spare it most
+    // easily.
+    let highest = ours.iter().max_by_key(|(ordinal, voter)| {
+        let useless = *ordinal >= observed.replicas && !observed.is_healthy(voter);
+        (useless, *ordinal)
+    });
+    let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
+    let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
+    // An initial member that has not started yet knows a fixed list of initial members. If the membership changed, it
+    // could not start; unless it should be removed anyway.
+    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && *ordinal < observed.replicas);
+    match (leaving, missing, starting) {
+        (None, None, _) => Plan::default(),
+        (_, _, Some((ordinal, _))) => {
+            let name = observed.names.member_name(*ordinal);
+            waiting(
+                "InitialMemberStarting",
+                format!("waiting for {name} to start for the first time before the membership changes"),
+            )
+        }
+        (Some((ordinal, voter)), ..) => {
+            remove_voter(observed, membership, *ordinal, voter, "spec.replicas was lowered")
+        }
+        // etcd lets no member join while a downgrade is in progress. The downgrade is resumed afterwards.
+        (None, Some(_), None) if observed.versions.downgrade.is_some() => step(Step::CancelDowngrade),
+        // A missing ordinal is added before one that is too high is removed: never fewer members than desired.
+        (None, Some(ordinal), None) => grow(observed, membership, ordinal),
+    }
+}
+
+/// A learner is in flight: it is promoted, or removed if it is no longer desired.
+fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
+    let Some(ordinal) = learner.ordinal else {
+        return waiting(
+            "UnmanagedLearner",
+            format!(
+                "learner {} was not added by this operator: promote or remove it with etcdctl",
+                format_id(learner.id)
+            ),
+        );
+    };
+    let name = observed.names.member_name(ordinal);
+    if ordinal >= observed.replicas {
+        let why = "spec.replicas was lowered".to_owned();
+        return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
+    }
+    if !learner.started || !observed.is_healthy(learner) {
+        if observed.versions.downgrade.is_some() {
+            return step(Step::CancelDowngrade);
+        }
+        let steps = recreate_learner(observed, ordinal, learner.id);
+        if !steps.is_empty() {
+            return Plan::steps(steps);
+        }
+        let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
+        let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
+        return waiting("LearnerStarting", format!("{name} joined as a learner and is starting{problem}"));
+    }
+    let promote = Step::Promote { ordinal, member_id: learner.id };
+    let catching_up = Waiting::new("LearnerCatchingUp", format!("{name} is catching up before its promotion"));
+    Plan { steps: vec![promote], waiting: Some(catching_up) }
+}
+
+fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
+    let name = observed.names.member_name(ordinal);
+    // A new member gets a new volume: the old one was faulty, or its member was replaced.
+    let steps = delete_leftovers(observed, membership, ordinal);
+    if !steps.is_empty() {
+        return Plan::steps(steps);
+    }
+    // The earlier pod of this name must be gone: two processes never share a volume.
+    if observed.pods.contains_key(&ordinal) {
+        return waiting("OldPodTerminating", format!("waiting for the old pod of {name} to terminate"));
+    }
+    if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
+        return waiting("OldClaimTerminating", format!("waiting for the old volume claim of {name} to be deleted"));
+    }
+    match observed.peers.get(&ordinal) {
+        Some(peer) if peer.deleting => {
+            waiting("OldPeerTerminating", format!("waiting for the old EtcdPeer {name} to be deleted"))
+        }
+        // It was created from an outdated spec.
+        Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::DeletePeer { ordinal }),
+        Some(_) => step(Step::AddLearner { ordinal }),
+        None => Plan::steps(vec![
+            Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) },
+            Step::AddLearner { ordinal },
+        ]),
+    }
+}
+
+/// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
+pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
+    let name = observed.names.member_name(ordinal);
+    let voters = membership.voters().count();
+    // A voter whose pod is terminating does not count as healthy.
+    let stops = |voter: &Member| voter.ordinal.and_then(|it| observed.pods.get(&it)).is_some_and(|pod| pod.deleting);
+    let others = membership.voters().filter(|it| it.id != leaving.id && observed.is_healthy(it) && !stops(it));
+    // Voters with corrupt data still count for a quorum, but not when it is decided whose data is corrupt.
+    let fit: Vec<&Member> =
+        others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
+    if !may_remove(voters, fit.len()) {
+        let message =
+            format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
+        return waiting("QuorumAtRisk", message);
+    }
+    match observed.leader() {
+        None => waiting("NoLeader", format!("no leader: {name} is removed once there is one")),
+        Some(leader) if leader == leaving.id => {
+            let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
+            let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
+            match candidate {
+                Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
+                None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member can take over")),
+            }
+        }
+        Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),
+    }
+}
+
+fn step(step: Step) -> Plan {
+    Plan::steps(vec![step])
+}
+
+fn waiting(reason: &'static str, message: String) -> Plan {
+    Plan::waiting(reason, message)
+}

@@ -1,0 +1,114 @@
+//! A recreated EtcdCluster adopts the volumes of its predecessor.
+
+use super::support::*;
+use crate::cluster::observed::{Bootstrap, Claim, Identity, Observed};
+use crate::cluster::plan::{Model, Plan, Step, plan};
+
+fn recreated(size: u32) -> Observed {
+    let mut observed = cluster_of(size);
+    observed.recreate();
+    observed
+}
+
+/// The recreated cluster after it has adopted its old ID.
+fn adopted(size: u32) -> Observed {
+    Observed { cluster_id: Some(CLUSTER_ID), ..recreated(size) }
+}
+
+#[test]
+fn it_takes_its_old_id_and_is_not_bootstrapped_again() {
+    assert_eq!(plan(&recreated(3)), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
+}
+
+#[test]
+fn all_members_come_back_on_their_own_data() {
+    let steps = steps_of(&adopted(3));
+    assert_eq!(steps.len(), 9);
+    for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
+        let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
+        assert_eq!(
+            (&of_member[0], &of_member[2]),
+            (&Step::CreatePeer { ordinal, initial: false, model: Model::Spec }, &record)
+        );
+        let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+    }
+}
+
+#[test]
+fn all_members_come_back_however_many_are_wanted_now() {
+    for replicas in [1, 5] {
+        let steps = steps_of(&Observed { replicas, ..adopted(3) });
+        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+    }
+}
+
+#[test]
+fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
+    let mut observed = adopted(3);
+    observed.peers.insert(0, Default::default());
+    let steps = steps_of(&observed);
+    assert!(matches!(steps[0], Step::CreatePod { ordinal: 0, .. }));
+    assert_eq!(steps[1], Step::RecordMember { ordinal: 0, identity: identity_of(0), started: true });
+}
+
+#[test]
+fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
+    let mut observed = adopted(3);
+    for ordinal in [1, 2] {
+        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+    }
+    let steps = steps_of(&observed);
+    let pods =
+        steps.iter().filter(|step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none()));
+    assert_eq!(pods.count(), 3);
+}
+
+#[test]
+fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
+    let mut observed = adopted(3);
+    let bootstrap = Some(Bootstrap { token: "other".into(), size: 3 });
+    observed.claims.insert(2, Claim { bootstrap, ..Claim::default() });
+    observed.claims.insert(3, Claim::default());
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 2.., .. })), "{steps:?}");
+}
+
+#[test]
+fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
+    // Its claim was annotated with its identity, which looked as if it had run.
+    let mut observed = cluster_of(3);
+    observed.replicas = 4;
+    observed.join_as_learner(3);
+    observed.peers.get_mut(&3).unwrap().started = true;
+    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    let steps = steps_of(&observed);
+    let [record, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(*record, Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false });
+    assert_eq!(start.expected, fresh(3));
+}
+
+#[test]
+fn volumes_of_two_clusters_are_refused() {
+    let mut observed = recreated(3);
+    observed.claims.get_mut(&2).unwrap().identity = Some(Identity { member_id: 7, cluster_id: 0xc2 });
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "VolumesConflict"));
+    assert!(plan.waiting.unwrap().message.contains("(c1, c2)"));
+}
+
+#[test]
+fn a_bootstrap_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
+    let mut observed = new_cluster(5);
+    observed.uid = "uid-2".into();
+    observed.claims.insert(1, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(bootstrap_of(3))]);
+}
+
+#[test]
+fn a_cluster_without_volumes_is_bootstrapped_anew() {
+    let mut observed = cluster_of(3);
+    observed.claims.clear();
+    observed.recreate();
+    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(Bootstrap { token: "uid-2".into(), size: 3 })]);
+}

@@ -1,0 +1,290 @@
+//! A cluster is bootstrapped once, by all initial members at the same time, after the bootstrap was recorded.
+
+use super::support::*;
+use crate::cluster::initial_members;
+use crate::cluster::observed::{Bootstrap, Claim, DataState, ExpectedData, Membership, Node, Observed, Peer, Pod};
+use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+
+/// A cluster whose bootstrap is recorded, and nothing more.
+fn recorded(size: u32) -> Observed {
+    Observed { bootstrap: Some(bootstrap_of(size)), ..new_cluster(size) }
+}
+
+/// A cluster whose initial members all have their objects.
+fn bootstrapping(size: u32) -> Observed {
+    let mut observed = recorded(size);
+    for ordinal in 0..size {
+        observed.peers.insert(ordinal, Peer::default());
+        observed.claims.insert(ordinal, Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
+        observed.pods.insert(
+            ordinal,
+            Pod { expected: Some(initial_expected(size, ordinal)), serves_clients: true, ..Pod::default() },
+        );
+    }
+    observed
+}
+
+/// The identity of an initial member is known before it starts.
+fn initial_expected(size: u32, ordinal: u32) -> ExpectedData {
+    ExpectedData {
+        data: DataState::New,
+        identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), ordinal)),
+    }
+}
+
+#[test]
+fn the_bootstrap_is_recorded_before_anything_is_started() {
+    assert_eq!(plan(&new_cluster(3)), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(3))], waiting: None });
+}
+
+#[test]
+fn all_initial_members_start_at_once_with_the_token() {
+    let plan = plan(&recorded(3));
+    let expected: Vec<Step> = (0..3)
+        .flat_map(|ordinal| {
+            let initial_cluster = (0..3).map(entry_of).collect();
+            let expected = initial_expected(3, ordinal);
+            let start =
+                Start { bootstrap_token: Some("uid-1".into()), initial_cluster, expected, serves_clients: true };
+            [
+                Step::CreatePeer { ordinal, initial: true, model: Model::Spec },
+                Step::CreateClaim { ordinal, bootstrap: Some(bootstrap_of(3)), identity: None },
+                Step::CreatePod { ordinal, start },
+            ]
+        })
+        .collect();
+    assert_eq!(plan.steps, expected);
+    assert_eq!(awaited(&plan), "Bootstrapping");
+}
+
+#[test]
+fn the_size_at_bootstrap_is_the_recorded_one_whatever_is_wanted_now() {
+    for replicas in [1, 5] {
+        let steps = steps_of(&Observed { replicas, ..recorded(3) });
+        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+    }
+}
+
+#[test]
+fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
+    let all = steps_of(&recorded(3));
+    for done in 0..=all.len() {
+        let mut observed = recorded(3);
+        for step in &all[..done] {
+            match step {
+                Step::CreatePeer { ordinal, .. } => drop(observed.peers.insert(*ordinal, Peer::default())),
+                Step::CreateClaim { ordinal, bootstrap, .. } => {
+                    observed.claims.insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
+                }
+                Step::CreatePod { ordinal, start } => {
+                    observed.pods.insert(*ordinal, Pod { expected: Some(start.expected), ..Pod::default() });
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(steps_of(&observed), all[done..], "after {done} steps");
+    }
+}
+
+#[test]
+fn while_fewer_than_a_quorum_answer_it_only_waits() {
+    let mut observed = bootstrapping(3);
+    observed.answers.insert(0, Err("connection refused".into()));
+    let plan = plan(&observed);
+    assert_eq!(plan.steps, []);
+    assert_eq!(plan.waiting.unwrap().message, "0 of 3 initial members answer");
+}
+
+#[test]
+fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
+    let mut observed = bootstrapping(3);
+    observed.pods.get_mut(&1).unwrap().finished = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+    observed.pods.remove(&1);
+    assert!(
+        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.bootstrap_token.is_some())
+    );
+}
+
+#[test]
+fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
+    let mut observed = bootstrapping(3);
+    let expected = initial_members::cluster_id(&names(), &bootstrap_of(3));
+    observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: expected, ..membership });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(expected)], waiting: None });
+}
+
+#[test]
+fn initial_members_that_turn_out_to_be_another_cluster_are_not_taken_for_this_one() {
+    let mut observed = bootstrapping(3);
+    observed.membership = cluster_of(3).membership;
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
+}
+
+#[test]
+fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
+    let mut observed = cluster_of(3);
+    for ordinal in 0..3 {
+        observed.peers.insert(ordinal, Peer::default());
+        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+        observed.pods.get_mut(&ordinal).unwrap().expected = Some(fresh(ordinal));
+    }
+    let expected: Vec<Step> = (0..3)
+        .flat_map(|ordinal| {
+            let identity = identity_of(ordinal);
+            [
+                Step::MarkClaim { ordinal, identity, version: Some("3.6.16".into()) },
+                Step::AnnotatePod { ordinal, expected: kept(ordinal), serves_clients: true },
+                Step::RecordMember { ordinal, identity, started: true },
+            ]
+        })
+        .collect();
+    assert_eq!(steps_of(&observed), expected);
+}
+
+#[test]
+fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
+    let mut observed = cluster_of(3);
+    observed.member_mut(2).started = false;
+    observed.stop_answering(2);
+    observed.peers.insert(2, Peer::default());
+    observed.claims.get_mut(&2).unwrap().identity = None;
+    observed.pods.get_mut(&2).unwrap().expected = Some(fresh(2));
+    let record = Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false };
+    assert_eq!(steps_of(&observed), [record]);
+}
+
+#[test]
+fn nothing_is_bootstrapped_on_what_is_still_going_away() {
+    let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
+    let mut claims = new_cluster(3);
+    claims.claims.insert(0, going_claim);
+    let mut pods = new_cluster(3);
+    pods.pods.insert(0, Pod { deleting: true, ..Pod::default() });
+    let mut peers = new_cluster(3);
+    peers.peers.insert(0, Peer { deleting: true, ..Peer::default() });
+    for observed in [claims, pods, peers] {
+        let plan = plan(&observed);
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WaitingForCleanup"));
+    }
+}
+
+#[test]
+fn a_bootstrapped_cluster_that_cannot_be_asked_is_never_bootstrapped_again() {
+    let mut gone = cluster_of(3);
+    gone.lose_quorum();
+    gone.peers.clear();
+    gone.pods.clear();
+    gone.claims.clear();
+    let plan = plan(&gone);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "NoQuorum"));
+}
+
+#[test]
+fn a_cluster_without_claims_is_bootstrapped_without_claims() {
+    let steps = steps_of(&Observed { durable: false, ..recorded(3) });
+    assert_eq!(steps.len(), 6);
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })));
+}
+
+#[test]
+fn nothing_is_bootstrapped_over_claims_that_nobody_knows() {
+    let mut observed = new_cluster(3);
+    observed.claims.insert(1, Default::default());
+    let plan = plan(&observed);
+    assert_eq!(plan.steps, []);
+    assert_eq!(awaited(&plan), "VolumesConflict");
+    let name = observed.names.member_name(1);
+    assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
+}
+
+#[test]
+fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
+    let observed = Observed { restores: true, ..new_cluster(3) };
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(1))], waiting: None });
+    let steps = steps_of(&Observed { bootstrap: Some(bootstrap_of(1)), ..observed });
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 1, "{steps:?}");
+}
+
+#[test]
+fn no_backup_is_restored_where_volumes_are_already() {
+    let known =
+        Claim { identity: Some(initial_members::identity_of(&names(), &bootstrap_of(3), 1)), ..Claim::default() };
+    let earlier = Bootstrap { token: "an earlier EtcdCluster".to_owned(), size: 3 };
+    for claim in [Claim::default(), known, Claim { bootstrap: Some(earlier), ..Claim::default() }] {
+        let mut observed = Observed { restores: true, ..new_cluster(3) };
+        observed.claims.insert(1, claim);
+        let plan = plan(&observed);
+        assert_eq!(plan.steps, [], "nothing is touched");
+        assert_eq!(awaited(&plan), "VolumesConflict");
+        let message = plan.waiting.unwrap().message;
+        assert!(message.contains("(c-1)") && message.contains("spec.bootstrap.restore"), "{message}");
+    }
+}
+
+/// An operator of an earlier version, which leads for a moment, writes a status without what it does not know.
+#[test]
+fn restore_whose_bootstrap_is_not_recorded_any_more_goes_on_with_its_own_claims() {
+    let mut observed = Observed { restores: true, ..new_cluster(3) };
+    let own = Bootstrap { token: observed.uid.clone(), size: 1 };
+    observed.claims.insert(0, Claim { bootstrap: Some(own.clone()), ..Claim::default() });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(own)], waiting: None });
+}
+
+#[test]
+fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
+    let mut observed = bootstrapping(1);
+    observed.now += 3600;
+    observed.hang(0);
+    assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
+    observed.pods.get_mut(&0).unwrap().restoring = true;
+    assert!(!restarts_anybody(&observed));
+}
+
+fn restarts_anybody(observed: &Observed) -> bool {
+    steps_of(observed).iter().any(|it| matches!(it, Step::RestartPod { .. }))
+}
+
+impl Observed {
+    /// The pod of an initial member has started, and the kubelet reports it unready.
+    fn hang(&mut self, ordinal: u32) {
+        let pod = self.pods.get_mut(&ordinal).unwrap();
+        (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
+    }
+}
+
+#[test]
+fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() {
+    let mut observed = bootstrapping(3);
+    observed.now += 3600;
+    (0..3).for_each(|ordinal| observed.hang(ordinal));
+    assert!(restarts_anybody(&observed), "it hangs");
+    (0..3).for_each(|ordinal| observed.pods.get_mut(&ordinal).unwrap().ready = true);
+    assert!(!restarts_anybody(&observed), "it may be only the operator that does not reach them");
+    let message = plan(&observed).waiting.unwrap().message;
+    assert!(message.contains("c-0, c-1, c-2"), "who is ready and not reached is named: {message}");
+}
+
+#[test]
+fn silent_initial_member_that_has_not_begun_is_not_restarted() {
+    let mut observed = bootstrapping(3);
+    observed.now += 3600;
+    observed.hang(1);
+    observed.pods.get_mut(&1).unwrap().began = false;
+    observed.pods.get_mut(&1).unwrap().created = observed.now - 600;
+    assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
+    observed.pods.get_mut(&1).unwrap().created = observed.now - 1000;
+    for durable in [true, false] {
+        observed.durable = durable;
+        assert!(restarts_anybody(&observed), "it may begin elsewhere, and has nothing to lose");
+    }
+}
+
+#[test]
+fn silent_initial_member_with_data_in_its_pod_is_not_restarted() {
+    let mut observed = Observed { durable: false, ..bootstrapping(3) };
+    observed.now += 3600;
+    observed.hang(1);
+    assert!(!restarts_anybody(&observed), "what was acknowledged may be in it");
+}

@@ -1,0 +1,87 @@
+//! Databases with much unused space are defragmented, and alarms without a cause disarmed; nothing else.
+
+use super::support::*;
+use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Observed};
+use crate::cluster::plan::Step;
+
+const MIB: i64 = 1 << 20;
+const PAUSE: i64 = 3600;
+
+fn with_sizes(size: i64, in_use: i64) -> Observed {
+    let mut observed = cluster_of(3);
+    observed.quota = 1000 * MIB;
+    for answer in observed.answers.values_mut().flatten() {
+        (answer.db_size, answer.db_in_use) = (size, in_use);
+    }
+    observed
+}
+
+fn out_of_space(ordinal: u32) -> Alarm {
+    Alarm { member_id: identity_of(ordinal).member_id, kind: AlarmKind::NoSpace }
+}
+
+#[test]
+fn the_leader_is_defragmented_last() {
+    let mut observed = with_sizes(500 * MIB, 100 * MIB);
+    for ordinal in [1, 2, 0] {
+        let defragmentation = Defragmentation { at: NOW, compacted: None };
+        let record = Step::RecordDefragmentation { ordinal, defragmentation };
+        assert_eq!(steps_of(&observed), [record, Step::Defragment { ordinal }]);
+        observed.peers.get_mut(&ordinal).unwrap().defragmented = Some(defragmentation);
+    }
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn only_what_is_worth_it_is_defragmented() {
+    assert_eq!(steps_of(&with_sizes(90 * MIB, MIB)), [], "too small");
+    assert_eq!(steps_of(&with_sizes(500 * MIB, 300 * MIB)), [], "too full");
+    let mut unwanted = with_sizes(500 * MIB, 100 * MIB);
+    unwanted.defragments = false;
+    assert_eq!(steps_of(&unwanted), []);
+}
+
+#[test]
+fn nobody_is_defragmented_while_somebody_is_not_well() {
+    let mut observed = with_sizes(500 * MIB, 100 * MIB);
+    observed.stop_answering(2);
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn when_space_is_short_it_is_tried_whenever_somebody_made_room() {
+    let mut observed = with_sizes(16 * MIB, 15 * MIB);
+    observed.quota = 16 * MIB;
+    observed.alarms.insert(out_of_space(1));
+    let next = |observed: &Observed| steps_of(observed).pop();
+    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }));
+    observed.compacted = Some(7);
+    let in_vain = Some(Defragmentation { at: NOW - 60, compacted: Some(7) });
+    observed.peers.values_mut().for_each(|peer| peer.defragmented = in_vain);
+    assert_eq!(next(&observed), None, "nothing has changed since");
+    observed.compacted = Some(70);
+    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }));
+    observed.compacted = None;
+    assert_eq!(next(&observed), None, "nobody can tell");
+    observed.now += PAUSE;
+    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: 1 }), "once in a while it is tried anyway");
+}
+
+#[test]
+fn the_alarm_is_disarmed_once_everybody_has_room() {
+    let mut observed = with_sizes(2 * MIB, 2 * MIB);
+    observed.quota = 16 * MIB;
+    observed.alarms.insert(out_of_space(1));
+    assert_eq!(steps_of(&observed), [Step::Disarm(out_of_space(1))]);
+    let answer = observed.answers.get_mut(&2).unwrap().as_mut().unwrap();
+    (answer.db_size, answer.db_in_use) = (15 * MIB, 15 * MIB);
+    assert!(!steps_of(&observed).contains(&Step::Disarm(out_of_space(1))));
+}
+
+#[test]
+fn alarms_of_members_that_left_are_disarmed() {
+    let mut observed = cluster_of(3);
+    let orphan = Alarm { member_id: 0xdead, kind: AlarmKind::Corrupt };
+    observed.alarms.insert(orphan);
+    assert_eq!(steps_of(&observed), [Step::Disarm(orphan)]);
+}

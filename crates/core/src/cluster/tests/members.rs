@@ -1,0 +1,171 @@
+//! Members keep running under their identity, and never return under another one.
+
+use super::support::*;
+use crate::cluster::observed::{Claim, Member, Observed, Peer, Pod};
+use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+
+#[test]
+fn a_healthy_cluster_needs_nothing() {
+    for size in [1, 2, 3, 5, 7, 11] {
+        assert_eq!(plan(&cluster_of(size)), Plan::default(), "{size}");
+    }
+}
+
+#[test]
+fn a_healthy_cluster_without_claims_needs_nothing() {
+    let mut observed = cluster_of(3);
+    observed.durable = false;
+    observed.claims.clear();
+    assert_eq!(plan(&observed), Plan::default());
+}
+
+#[test]
+fn nothing_is_done_to_a_cluster_that_is_being_deleted() {
+    let mut observed = cluster_of(3);
+    observed.replicas = 1;
+    observed.pods.remove(&1);
+    for observed in [observed, new_cluster(3)] {
+        assert_eq!(plan(&Observed { deleting: true, ..observed }), Plan::default());
+    }
+}
+
+#[test]
+fn nothing_is_done_to_a_cluster_of_another_id() {
+    let mut observed = cluster_of(3);
+    observed.replicas = 1;
+    observed.pods.remove(&1);
+    observed.cluster_id = Some(0xbad);
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
+}
+
+#[test]
+fn a_member_without_its_pod_starts_again_on_its_own_data() {
+    let mut observed = cluster_of(3);
+    observed.pods.remove(&1);
+    observed.answers.remove(&1);
+    let initial_cluster = (0..3).map(entry_of).collect();
+    let start = Start { bootstrap_token: None, initial_cluster, expected: kept(1), serves_clients: true };
+    assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: 1, start }]);
+}
+
+#[test]
+fn a_pod_that_is_still_stopping_is_waited_for() {
+    let mut observed = cluster_of(3);
+    observed.pods.get_mut(&1).unwrap().deleting = true;
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn a_pod_that_ended_is_cleared_away() {
+    let mut observed = cluster_of(3);
+    observed.pods.get_mut(&1).unwrap().finished = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_pod_of_a_removed_member_does_not_stand_in_for_the_new_one() {
+    let mut observed = cluster_of(3);
+    observed.pods.get_mut(&1).unwrap().expected = Some(kept(7));
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_member_that_lost_its_claim_gets_no_empty_one() {
+    let mut observed = cluster_of(3);
+    observed.claims.remove(&1);
+    observed.pods.remove(&1);
+    observed.stop_answering(1);
+    observed.lose_quorum();
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 1, .. })), "{steps:?}");
+}
+
+#[test]
+fn an_ephemeral_member_that_lost_its_pod_is_not_taken_for_a_new_one() {
+    let mut observed = cluster_of(3);
+    observed.durable = false;
+    observed.claims.clear();
+    observed.pods.remove(&1);
+    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.expected == kept(1)));
+}
+
+#[test]
+fn a_lost_peer_is_made_again_with_what_is_known() {
+    let mut observed = cluster_of(3);
+    observed.peers.remove(&1);
+    let expected = [
+        Step::CreatePeer { ordinal: 1, initial: false, model: Model::Spec },
+        Step::RecordMember { ordinal: 1, identity: identity_of(1), started: true },
+    ];
+    assert_eq!(steps_of(&observed), expected);
+}
+
+#[test]
+fn new_pods_know_members_that_somebody_else_added() {
+    let mut observed = cluster_of(3);
+    observed.pods.remove(&1);
+    let foreign =
+        Member { id: 0xf, ordinal: None, peer_url: "http://10.0.0.9:2380".into(), started: true, learner: false };
+    observed.membership.as_mut().unwrap().members.push(foreign);
+    let steps = steps_of(&observed);
+    let [Step::CreatePod { start, .. }] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(start.initial_cluster.len(), 4);
+    assert_eq!(start.initial_cluster[3], ("f".to_owned(), "http://10.0.0.9:2380".to_owned()));
+}
+
+#[test]
+fn after_a_power_cut_all_start_again_with_their_data() {
+    let mut observed = cluster_of(3);
+    observed.lose_quorum();
+    observed.pods.clear();
+    let plan = plan(&observed);
+    assert_eq!(awaited(&plan), "NoQuorum");
+    assert_eq!(plan.steps.len(), 3);
+    for (ordinal, step) in (0..).zip(&plan.steps) {
+        let Step::CreatePod { ordinal: of, start } = step else { panic!("{step:?}") };
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+    }
+}
+
+#[test]
+fn without_a_quorum_pods_that_are_there_are_left_alone() {
+    let mut observed = cluster_of(3);
+    observed.replicas = 1;
+    observed.lose_quorum();
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn a_power_cut_right_after_bootstrap_is_survived() {
+    // The ID of the cluster is recorded, but not yet its members: they must be restarted nevertheless.
+    let mut observed = cluster_of(3);
+    observed.lose_quorum();
+    observed.pods.clear();
+    for ordinal in 0..3 {
+        observed.peers.insert(ordinal, Peer::default());
+        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+    }
+    let steps = steps_of(&observed);
+    let starts = |step: &Step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none());
+    assert_eq!((steps.len(), steps.iter().filter(|step| starts(step)).count()), (3, 3), "{steps:?}");
+}
+
+#[test]
+fn who_was_never_seen_running_starts_only_with_data_while_nobody_can_tell_who_belongs() {
+    let mut observed = cluster_of(3);
+    observed.join_as_learner(3);
+    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.peers.insert(4, Peer::default());
+    observed.lose_quorum();
+    let steps = steps_of(&observed);
+    assert!(matches!(&steps[..], [Step::CreatePod { ordinal: 3, start }] if start.expected == kept(3)), "{steps:?}");
+}
+
+#[test]
+fn a_pod_is_opened_to_clients_only_for_voters() {
+    let mut observed = cluster_of(3);
+    observed.pods.insert(1, Pod { serves_clients: false, ..observed.pods[&1].clone() });
+    assert_eq!(steps_of(&observed), [Step::AnnotatePod { ordinal: 1, expected: kept(1), serves_clients: true }]);
+}

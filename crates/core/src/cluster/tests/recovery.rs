@@ -1,0 +1,438 @@
+//! Unhealthy members are recovered: one at a time, never at the cost of the others, and never in a loop.
+
+use super::support::*;
+use crate::cluster::observed::{
+    Alarm, AlarmKind, Claim, Defragmentation, Node, Observed, Pod, Problem, ProblemKind, Replacement,
+};
+use crate::cluster::plan::{Plan, Step, plan};
+
+fn replacement(ordinal: u32, count: u32, why: &str) -> Replacement {
+    Replacement { member_id: identity_of(ordinal).member_id, at: NOW, count, why: why.to_owned() }
+}
+
+fn removal(ordinal: u32, why: &str) -> Vec<Step> {
+    vec![
+        Step::RecordReplacement { ordinal, replacement: replacement(ordinal, 1, why) },
+        Step::RemoveMember { ordinal, member_id: identity_of(ordinal).member_id, why: why.to_owned() },
+    ]
+}
+
+/// The member's data is gone, and the gate has reported it.
+fn lose_data(observed: &mut Observed, ordinal: u32) {
+    observed.answers.remove(&ordinal);
+    let pod = observed.pods.get_mut(&ordinal).unwrap();
+    pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
+}
+
+fn unhealthy_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+    let id = identity_of(ordinal).member_id;
+    observed.unhealthy_since.insert(id, NOW - seconds);
+    observed.observed_unhealthy_since.insert(id, NOW - seconds);
+}
+
+/// The member has not answered for so many seconds.
+fn stop_answering_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+    observed.stop_answering(ordinal);
+    unhealthy_for(observed, ordinal, seconds);
+    observed.pods.get_mut(&ordinal).unwrap().created = NOW - 86400;
+}
+
+fn node_down_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+    stop_answering_for(observed, ordinal, seconds);
+    observed.pods.get_mut(&ordinal).unwrap().node = Some(Node { down_since: Some(NOW - seconds), fenced: false });
+}
+
+#[test]
+fn a_member_whose_data_is_gone_is_replaced_at_once() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"));
+}
+
+#[test]
+fn an_old_refusal_is_no_proof() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    let refused_at = |observed: &mut Observed, at: i64| {
+        observed.pods.get_mut(&1).unwrap().problem.as_mut().unwrap().at = Some(at);
+    };
+    refused_at(&mut observed, NOW - 61);
+    assert_eq!(steps_of(&observed), [], "the data may be back");
+    refused_at(&mut observed, NOW - 60);
+    assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"));
+}
+
+#[test]
+fn a_member_whose_claim_is_gone_is_replaced_at_once() {
+    for deleting in [false, true] {
+        let mut observed = cluster_of(3);
+        observed.answers.remove(&1);
+        observed.pods.remove(&1);
+        observed.claims.remove(&1);
+        let why = if deleting { "the volume claim c-1 was deleted" } else { "the volume claim c-1 is gone" };
+        if deleting {
+            observed.claims.insert(1, Claim { deleting, identity: Some(identity_of(1)), ..Claim::default() });
+        }
+        assert_eq!(steps_of(&observed), removal(1, why));
+        // A pod that was created too late to notice that waits forever.
+        observed.pods.insert(1, Pod { expected: Some(kept(1)), serves_clients: true, ..Pod::default() });
+        assert_eq!(steps_of(&observed), removal(1, why));
+    }
+}
+
+#[test]
+fn a_claim_that_is_deleted_under_a_running_member_is_no_loss_yet() {
+    let mut observed = cluster_of(3);
+    observed.claims.get_mut(&1).unwrap().deleting = true;
+    assert_eq!(plan(&observed), Plan::default());
+    // Nor is it while the pod terminates.
+    observed.answers.remove(&1);
+    observed.pods.get_mut(&1).unwrap().deleting = true;
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
+    let mut observed = cluster_of(3);
+    observed.durable = false;
+    observed.claims.clear();
+    observed.answers.remove(&1);
+    let gone =
+        Observed { pods: observed.pods.clone().into_iter().filter(|(it, _)| *it != 1).collect(), ..observed.clone() };
+    assert_eq!(steps_of(&gone), removal(1, "its data was in its pod, which has ended"));
+    observed.pods.get_mut(&1).unwrap().finished = true;
+    assert_eq!(steps_of(&observed), removal(1, "its data was in its pod, which has ended"));
+}
+
+#[test]
+fn what_an_old_pod_found_says_nothing_about_the_member() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    observed.pods.get_mut(&1).unwrap().expected = Some(fresh(1));
+    assert!(!steps_of(&observed).iter().any(|step| matches!(step, Step::RemoveMember { .. })));
+}
+
+#[test]
+fn nobody_is_replaced_if_the_others_are_no_quorum() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    observed.stop_answering(2);
+    let plan = plan(&observed);
+    assert_eq!((plan.steps, awaited(&Plan { steps: vec![], waiting: plan.waiting })), (vec![], "QuorumAtRisk"));
+}
+
+#[test]
+fn a_replaced_member_gets_a_new_volume_and_then_joins() {
+    let mut observed = cluster_of(3);
+    observed.leave_etcd(1);
+    let steps = steps_of(&observed);
+    assert!(matches!(steps[..], [Step::DeleteClaim { ordinal: 1 }, Step::DeletePod { ordinal: 1, .. }]), "{steps:?}");
+    observed.claims.get_mut(&1).unwrap().deleting = true;
+    observed.pods.get_mut(&1).unwrap().deleting = true;
+    assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
+    observed.pods.remove(&1);
+    assert_eq!(awaited(&plan(&observed)), "OldClaimTerminating");
+    observed.claims.remove(&1);
+    assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: 1 }]);
+}
+
+#[test]
+fn a_node_that_is_down_is_waited_for() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 299);
+    assert_eq!(steps_of(&observed), []);
+    node_down_for(&mut observed, 1, 300);
+    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
+    observed.replace_after = None;
+    assert_eq!(steps_of(&observed), [], "never, if the user does not want it");
+}
+
+#[test]
+fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 1000);
+    unhealthy_for(&mut observed, 1, 10);
+    assert_eq!(steps_of(&observed), []);
+    node_down_for(&mut observed, 1, 1000);
+    observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn a_pod_on_a_node_that_is_down_goes_only_after_its_member() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 400);
+    observed.leave_etcd(1);
+    let steps = steps_of(&observed);
+    assert!(matches!(steps[..], [Step::DeleteClaim { ordinal: 1 }, Step::FencePod { ordinal: 1, .. }]), "{steps:?}");
+    observed.claims.get_mut(&1).unwrap().deleting = true;
+    observed.pods.get_mut(&1).unwrap().deleting = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]), "nobody else ends it");
+}
+
+#[test]
+fn a_member_on_a_fenced_node_moves_with_its_data() {
+    for has_quorum in [true, false] {
+        let mut observed = cluster_of(3);
+        node_down_for(&mut observed, 1, 10);
+        observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: true });
+        if !has_quorum {
+            observed.lose_quorum();
+        }
+        assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]));
+        observed.pods.remove(&1);
+        let steps = steps_of(&observed);
+        assert!(
+            matches!(&steps[..], [Step::CreatePod { ordinal: 1, start }] if start.expected == kept(1)),
+            "{steps:?}"
+        );
+    }
+}
+
+#[test]
+fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 400);
+    let no_node = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
+    observed.pods.insert(1, Pod { problem: no_node, node: None, ..observed.pods[&1].clone() });
+    assert_eq!(steps_of(&observed), [], "a new member would find no node either");
+    observed.claims.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 400), fenced: false });
+    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
+    observed.claims.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW - 5), fenced: true });
+    assert_eq!(steps_of(&observed), removal(1, "its volume is on a node that is out of service"));
+}
+
+#[test]
+fn a_silent_member_is_restarted_once_and_then_replaced() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 149);
+    assert_eq!(steps_of(&observed), []);
+    stop_answering_for(&mut observed, 1, 150);
+    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
+    stop_answering_for(&mut observed, 1, 500);
+    observed.pods.get_mut(&1).unwrap().created = NOW - 299;
+    assert_eq!(steps_of(&observed), [], "it was started again");
+    observed.pods.get_mut(&1).unwrap().created = NOW - 300;
+    assert_eq!(steps_of(&observed), removal(1, "still not answering after a restart"));
+}
+
+#[test]
+fn silent_members_are_restarted_one_after_the_other() {
+    let mut observed = cluster_of(5);
+    stop_answering_for(&mut observed, 1, 400);
+    stop_answering_for(&mut observed, 2, 400);
+    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
+    observed.pods.get_mut(&1).unwrap().created = NOW - 10;
+    assert_eq!(steps_of(&observed), [], "the first is only just starting");
+}
+
+#[test]
+fn without_a_quorum_silent_pods_are_restarted_too() {
+    let mut observed = cluster_of(1);
+    stop_answering_for(&mut observed, 0, 400);
+    observed.membership = None;
+    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 0, .. }]));
+}
+
+#[test]
+fn what_a_new_member_would_suffer_from_too_is_no_reason_to_replace() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 10_000);
+    for kind in [ProblemKind::NoNode, ProblemKind::NoImage] {
+        observed.pods.get_mut(&1).unwrap().problem = Some(Problem::new(kind, "none"));
+        assert_eq!(steps_of(&observed), [], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_corrupt_member_hands_over_and_is_replaced() {
+    let mut observed = cluster_of(3);
+    observed.differing.insert(identity_of(0).member_id);
+    let steps = steps_of(&observed);
+    assert!(
+        matches!(steps[..], [Step::RecordReplacement { .. }, Step::MoveLeader { from: 0, to: 1, .. }]),
+        "{steps:?}"
+    );
+    observed.lead(2);
+    assert_eq!(steps_of(&observed), removal(0, "its data differs from that of the other members"));
+}
+
+#[test]
+fn corrupt_members_are_not_counted_on() {
+    let mut observed = cluster_of(3);
+    observed.differing = [1, 2].map(|ordinal| identity_of(ordinal).member_id).into();
+    assert_eq!(awaited(&plan(&observed)), "QuorumAtRisk");
+}
+
+#[test]
+fn an_alarm_alone_is_no_proof() {
+    let mut observed = cluster_of(3);
+    observed.alarms.insert(Alarm { member_id: identity_of(1).member_id, kind: AlarmKind::Corrupt });
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn what_was_only_reported_does_not_count_against_a_member() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 10_000);
+    observed.observed_unhealthy_since.clear();
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn who_is_well_for_its_node_is_left_alone() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 10_000);
+    observed.pods.get_mut(&1).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), []);
+    // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
+    observed.answer(1);
+    observed.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false;
+    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_done() {
+    let mut no_pod = cluster_of(3);
+    no_pod.differing.insert(identity_of(1).member_id);
+    no_pod.stop_answering(1);
+    no_pod.pods.remove(&1);
+    assert!(matches!(steps_of(&no_pod)[..], [Step::CreatePod { ordinal: 1, .. }]), "{:?}", steps_of(&no_pod));
+
+    let mut hangs = cluster_of(3);
+    hangs.differing.insert(identity_of(1).member_id);
+    stop_answering_for(&mut hangs, 1, 200);
+    assert!(matches!(steps_of(&hangs)[..], [Step::RestartPod { ordinal: 1, .. }]), "{:?}", steps_of(&hangs));
+
+    let mut node_down = cluster_of(5);
+    node_down.differing.insert(identity_of(1).member_id);
+    stop_answering_for(&mut node_down, 4, 5000);
+    node_down.pods.get_mut(&4).unwrap().node = Some(Node { down_since: Some(NOW - 5000), fenced: false });
+    assert_eq!(steps_of(&node_down), removal(4, "its node is down"));
+}
+
+#[test]
+fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
+    let mut observed = cluster_of(5);
+    observed.differing.insert(identity_of(0).member_id);
+    observed.stop_answering(4);
+    let handover = Step::MoveLeader { from: 0, to: 1, to_id: identity_of(1).member_id };
+    assert_eq!(steps_of(&observed), [handover]);
+}
+
+#[test]
+fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 400);
+    let pod = observed.pods.get_mut(&1).unwrap();
+    (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
+    assert_eq!(steps_of(&observed), []);
+    observed.pods.get_mut(&1).unwrap().deleting_since = Some(NOW - 300);
+    assert_eq!(steps_of(&observed), removal(1, "its pod does not terminate"));
+    observed.pods.get_mut(&1).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
+    observed.leave_etcd(1);
+    observed.claims.remove(&1);
+    assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_pod_that_has_not_begun_gets_more_time() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 899);
+    observed.pods.get_mut(&1).unwrap().began = false;
+    assert_eq!(steps_of(&observed), []);
+    unhealthy_for(&mut observed, 1, 900);
+    assert_eq!(steps_of(&observed), removal(1, "its pod does not start"));
+}
+
+#[test]
+fn a_member_that_is_being_defragmented_is_not_hung() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 200);
+    observed.peers.get_mut(&1).unwrap().defragmented = Some(Defragmentation { at: NOW - 200, compacted: None });
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn one_that_must_wait_does_not_keep_others_from_being_helped() {
+    let mut observed = cluster_of(5);
+    for ordinal in [0, 3] {
+        lose_data(&mut observed, ordinal);
+    }
+    observed.lead(1);
+    let recently = Replacement { member_id: 7, at: NOW - 5, count: 1, why: String::new() };
+    observed.peers.get_mut(&0).unwrap().replacement = Some(recently);
+    assert_eq!(steps_of(&observed), removal(3, "refused: its data is gone"));
+}
+
+#[test]
+fn whoever_is_a_member_keeps_its_volume_whatever_it_is_called() {
+    let mut observed = cluster_of(3);
+    observed.member_mut(1).ordinal = None;
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|it| matches!(it, Step::DeleteClaim { .. } | Step::DeletePod { .. })), "{steps:?}");
+}
+
+#[test]
+fn replacements_of_the_same_name_wait_longer_each_time() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    for (count, wait) in [(1, 60), (2, 120), (3, 240), (10, 3600), (99, 3600)] {
+        let last = Replacement { member_id: 7, at: NOW - wait + 1, count, why: String::new() };
+        observed.peers.get_mut(&1).unwrap().replacement = Some(last.clone());
+        let plan = plan(&observed);
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
+        observed.peers.get_mut(&1).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
+        let steps = steps_of(&observed);
+        let Step::RecordReplacement { replacement, .. } = &steps[0] else { panic!("{steps:?}") };
+        assert_eq!(replacement.count, count + 1);
+    }
+    let long_ago = Replacement { member_id: 7, at: NOW - 7201, count: 9, why: String::new() };
+    observed.peers.get_mut(&1).unwrap().replacement = Some(long_ago);
+    assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"), "it begins anew");
+}
+
+#[test]
+fn a_replacement_that_was_begun_is_finished_without_another_record() {
+    let mut observed = cluster_of(3);
+    lose_data(&mut observed, 1);
+    observed.peers.get_mut(&1).unwrap().replacement = Some(replacement(1, 1, ""));
+    assert!(matches!(steps_of(&observed)[..], [Step::RemoveMember { ordinal: 1, .. }]));
+}
+
+#[test]
+fn a_learner_that_gets_nowhere_makes_way() {
+    let mut observed = cluster_of(3);
+    observed.replicas = 4;
+    observed.join_as_learner(3);
+    lose_data(&mut observed, 1);
+    let steps = steps_of(&observed);
+    assert!(steps.iter().any(|step| matches!(step, Step::RemoveMember { ordinal: 3, .. })), "{steps:?}");
+    observed.join_as_running_learner(3);
+    let steps = steps_of(&observed);
+    assert!(
+        !steps.iter().any(|step| matches!(step, Step::RemoveMember { .. })),
+        "one that runs is promoted: {steps:?}"
+    );
+}
+
+#[test]
+fn a_learner_that_lost_its_data_is_replaced_like_a_voter() {
+    let mut observed = cluster_of(2);
+    observed.replicas = 3;
+    observed.join_as_running_learner(2);
+    lose_data(&mut observed, 2);
+    assert_eq!(steps_of(&observed), removal(2, "refused: its data is gone"));
+}
+
+#[test]
+fn nothing_is_done_while_paused() {
+    let mut unhealthy = cluster_of(3);
+    lose_data(&mut unhealthy, 1);
+    for observed in [unhealthy, new_cluster(3), cluster_of(3)] {
+        let paused = Observed { paused: Some("spec.paused is true".into()), ..observed };
+        let plan = plan(&paused);
+        assert_eq!((plan.steps.len(), awaited(&plan)), (0, "Paused"));
+    }
+}

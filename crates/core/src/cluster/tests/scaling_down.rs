@@ -1,0 +1,164 @@
+//! The highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
+
+use super::support::*;
+use crate::cluster::observed::{Claim, Identity, Observed};
+use crate::cluster::plan::{Plan, Step, plan};
+
+fn shrinking(from: u32, to: u32) -> Observed {
+    Observed { replicas: to, ..cluster_of(from) }
+}
+
+fn remove(ordinal: u32) -> Step {
+    Step::RemoveMember { ordinal, member_id: identity_of(ordinal).member_id, why: "spec.replicas was lowered".into() }
+}
+
+#[test]
+fn the_highest_ordinal_leaves_first_as_a_number() {
+    for (from, to) in [(5, 3), (3, 1), (2, 1), (11, 9), (4, 1)] {
+        let plan = plan(&shrinking(from, to));
+        assert_eq!(plan, Plan { steps: vec![remove(from - 1)], waiting: None }, "{from} to {to}");
+    }
+}
+
+#[test]
+fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
+    let mut observed = shrinking(5, 3);
+    observed.lead(4);
+    let to = |to: u32| Step::MoveLeader { from: 4, to, to_id: identity_of(to).member_id };
+    assert_eq!(steps_of(&observed), [to(0)]);
+    observed.stop_answering(0);
+    assert_eq!(steps_of(&observed), [to(1)]);
+    observed.lead(1);
+    assert_eq!(steps_of(&observed), [remove(4)]);
+}
+
+#[test]
+fn nobody_leaves_while_nobody_leads() {
+    let mut observed = shrinking(3, 1);
+    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = None);
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "NoLeader"));
+}
+
+#[test]
+fn nobody_leaves_if_the_rest_could_not_go_on() {
+    // The number of members, the unreachable ones, and whether the removal is allowed.
+    let cases: [(u32, &[u32], bool); 7] = [
+        (3, &[0], false),
+        (3, &[2], true),
+        (5, &[0], true),
+        (5, &[0, 1], false),
+        (5, &[4, 0], true),
+        (4, &[0], true),
+        (2, &[0], false),
+    ];
+    for (size, silent, allowed) in cases {
+        let mut observed = shrinking(size, size - 1);
+        observed.lead(if size == 2 { 0 } else { 1 });
+        for ordinal in silent {
+            observed.stop_answering(*ordinal);
+        }
+        let plan = plan(&observed);
+        if allowed {
+            assert_eq!(plan.steps, [remove(size - 1)], "{size} without {silent:?}");
+        } else {
+            assert_eq!((plan.steps.len(), awaited(&plan)), (0, "QuorumAtRisk"), "{size} without {silent:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
+    let mut observed = shrinking(3, 2);
+    observed.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false;
+    let plan = plan(&observed);
+    assert_eq!(awaited(&plan), "QuorumAtRisk");
+    let message = plan.waiting.unwrap().message;
+    assert_eq!(message, "removing c-2 would leave 1 of 2 voters healthy: no quorum (spec.replicas was lowered)");
+}
+
+#[test]
+fn nobody_comes_or_leaves_before_every_initial_member_has_started() {
+    // The pod of an initial member has a fixed list of initial members; etcd would not start with an outdated one.
+    for replicas in [1, 5] {
+        let mut observed = shrinking(3, replicas);
+        observed.member_mut(0).started = false;
+        assert_eq!(awaited(&plan(&observed)), "InitialMemberStarting", "to {replicas}");
+    }
+    let mut observed = shrinking(3, 1);
+    observed.member_mut(2).started = false;
+    observed.stop_answering(2);
+    assert_eq!(steps_of(&observed).last(), Some(&remove(2)), "unless it is the one that leaves");
+}
+
+#[test]
+fn of_those_who_should_leave_the_silent_go_first() {
+    let mut observed = shrinking(5, 1);
+    observed.stop_answering(2);
+    assert_eq!(steps_of(&observed), [remove(2)]);
+    observed.stop_answering(3);
+    assert_eq!(steps_of(&observed), [remove(3)]);
+}
+
+#[test]
+fn the_last_member_never_leaves() {
+    assert_eq!(awaited(&plan(&shrinking(1, 0))), "QuorumAtRisk");
+}
+
+#[test]
+fn who_has_left_loses_pod_and_claim_and_then_its_peer() {
+    let mut observed = shrinking(4, 3);
+    observed.leave_etcd(3);
+    let steps = steps_of(&observed);
+    assert!(matches!(steps[..], [Step::DeleteClaim { ordinal: 3 }, Step::DeletePod { ordinal: 3, .. }]), "{steps:?}");
+    observed.claims.get_mut(&3).unwrap().deleting = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 3, .. }]));
+    observed.pods.get_mut(&3).unwrap().deleting = true;
+    assert_eq!(steps_of(&observed), []);
+    observed.pods.remove(&3);
+    assert_eq!(steps_of(&observed), [], "the claim is still there");
+    observed.claims.remove(&3);
+    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: 3 }]);
+    observed.peers.get_mut(&3).unwrap().deleting = true;
+    assert_eq!(steps_of(&observed), []);
+}
+
+#[test]
+fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
+    let mut observed = cluster_of(3);
+    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.claims.insert(4, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    observed.claims.insert(5, Claim::default());
+    let other = Identity { member_id: 1, cluster_id: 0xbad };
+    observed.claims.insert(6, Claim { identity: Some(other), ..Claim::default() });
+    assert_eq!(steps_of(&observed), [Step::DeleteClaim { ordinal: 3 }, Step::DeleteClaim { ordinal: 4 }]);
+}
+
+#[test]
+fn a_claim_is_never_deleted_while_its_ordinal_is_a_member() {
+    let mut observed = shrinking(5, 4);
+    observed.stop_answering(0);
+    observed.stop_answering(1);
+    assert_eq!(steps_of(&observed), [], "nobody may leave");
+    observed.join_as_learner(5);
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::DeleteClaim { .. })), "{steps:?}");
+}
+
+#[test]
+fn a_claim_is_never_deleted_while_no_quorum_answers() {
+    let mut observed = shrinking(4, 3);
+    observed.leave_etcd(3);
+    observed.lose_quorum();
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::DeleteClaim { .. })), "{steps:?}");
+}
+
+#[test]
+fn one_change_at_a_time_also_when_much_is_to_do() {
+    let mut observed = shrinking(5, 1);
+    observed.leave_etcd(4);
+    let changes = steps_of(&observed);
+    let changes = changes.iter().filter(|step| matches!(step, Step::RemoveMember { .. })).count();
+    assert_eq!(changes, 1);
+}

@@ -1,0 +1,259 @@
+//! Which versions members may be created with.
+
+use super::support::{awaited, cluster_of, steps_of};
+use crate::cluster::observed::{BackupFirst, Observed};
+use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
+
+/// A cluster of three that runs one version, and whose spec desires another.
+fn asked(runs: &str, wanted: &str) -> Observed {
+    let mut observed = cluster_of(3);
+    observed.be_ready();
+    observed.versions.wanted = wanted.into();
+    observed.versions.accepted = Some(runs.into());
+    observed.versions.cluster = Some(minor(runs));
+    observed.versions.oldest_log = Some(minor(runs));
+    for ordinal in 0..3 {
+        observed.run(ordinal, runs);
+        observed.claims.get_mut(&ordinal).unwrap().version = Some(runs.into());
+    }
+    observed
+}
+
+fn minor(version: &str) -> String {
+    format!("{}.0", version.rsplit_once('.').unwrap().0)
+}
+
+impl Observed {
+    fn run(&mut self, ordinal: u32, version: &str) {
+        self.peers.get_mut(&ordinal).unwrap().version = version.into();
+        self.answer(ordinal);
+        let fields = vec![format!("spec.version {version} → {}", self.versions.wanted)];
+        let change = SpecDiff { fields, method: UpdateMethod::Restart };
+        self.outdated.remove(&ordinal);
+        if version != self.versions.wanted {
+            self.outdated.insert(ordinal, change);
+        }
+    }
+
+    fn store(&mut self, ordinal: u32, version: &str) {
+        let answer = self.answers.get_mut(&ordinal).unwrap().as_mut().unwrap();
+        answer.storage_version = Some(version.into());
+        let is_own = minor(&answer.version) == version;
+        let noted = if is_own { answer.version.clone() } else { version.to_owned() };
+        self.claims.get_mut(&ordinal).unwrap().version = Some(noted);
+    }
+}
+
+fn accepts(observed: &Observed) -> bool {
+    steps_of(observed) == [Step::AcceptVersion(observed.versions.wanted.clone())]
+}
+
+/// Why the version is refused. No step may be taken then.
+fn refusal(observed: &Observed) -> String {
+    let Plan { steps, waiting } = plan(observed);
+    assert_eq!(steps, []);
+    let waiting = waiting.expect("it is refused");
+    assert_eq!(waiting.reason, "ChangeRefused", "{}", waiting.message);
+    waiting.message
+}
+
+#[test]
+fn up_by_a_patch_or_one_minor_and_down_by_a_patch() {
+    for (runs, wanted) in
+        [("3.5.35", "3.6.16"), ("3.6.16", "3.7.3"), ("3.6.12", "3.6.16"), ("3.6.16", "3.6.12"), ("3.5.20", "3.5.35")]
+    {
+        assert!(accepts(&asked(runs, wanted)), "{runs} → {wanted}: {:?}", plan(&asked(runs, wanted)));
+    }
+}
+
+#[test]
+fn a_minor_is_not_skipped() {
+    let message = refusal(&asked("3.5.35", "3.7.3"));
+    assert!(message.contains("from 3.5 to 3.7 in one step") && message.contains("a version of 3.6 first"), "{message}");
+    let message = refusal(&asked("3.7.3", "3.5.35"));
+    assert!(message.contains("downgraded from 3.7 to 3.5 in one step"), "{message}");
+}
+
+#[test]
+fn some_patches_are_too_old_to_leave() {
+    for (runs, wanted, first) in [("3.5.25", "3.6.16", "3.5.26"), ("3.6.10", "3.7.3", "3.6.11")] {
+        let message = refusal(&asked(runs, wanted));
+        assert!(message.contains(&format!("set spec.version to {first} or a later patch first")), "{message}");
+        assert!(accepts(&asked(first, wanted)));
+    }
+}
+
+#[test]
+fn flags_that_the_new_version_does_not_know_are_named() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.flags = vec!["max-txn-ops".into(), "experimental-compaction-batch-limit".into()];
+    let message = refusal(&observed);
+    assert!(message.contains("etcd 3.7") && message.contains("experimental-compaction-batch-limit"), "{message}");
+    assert!(!message.contains("max-txn-ops"), "{message}");
+}
+
+#[test]
+fn upgrade_waits_until_all_members_are_healthy() {
+    let mut observed = asked("3.5.35", "3.6.16");
+    observed.stop_answering(1);
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("WaitingForHealthyMembers", Vec::new()));
+}
+
+#[test]
+fn while_versions_are_mixed_a_member_may_go_back() {
+    let mut observed = asked("3.5.35", "3.5.35");
+    observed.run(2, "3.6.16");
+    observed.versions.accepted = Some("3.6.16".into());
+    assert!(accepts(&observed));
+    observed.run(1, "3.6.16");
+    observed.run(0, "3.6.16");
+    let message = plan(&observed).steps;
+    assert_eq!(message, [Step::EnableDowngrade("3.5.0".into())], "all are new, although etcd has not said so yet");
+}
+
+#[test]
+fn who_failed_with_one_patch_is_tried_with_another() {
+    let mut observed = asked("3.5.35", "3.6.16");
+    observed.run(2, "3.6.99");
+    observed.versions.accepted = Some("3.6.99".into());
+    observed.stop_answering(2);
+    assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
+    observed.peers.get_mut(&2).unwrap().proven = false;
+    assert!(accepts(&observed));
+}
+
+#[test]
+fn down_by_a_minor_only_when_the_data_is_readable() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.7.0"));
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.6.0".into())]);
+    observed.versions.downgrade = Some("3.6.0".into());
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingDowngrade", Vec::new()));
+    observed.versions.cluster = Some("3.6.0".into());
+    observed.store(0, "3.6.0");
+    observed.store(1, "3.6.0");
+    assert_eq!(awaited(&plan(&observed)), "PreparingDowngrade", "2 is not done");
+    observed.store(2, "3.6.0");
+    assert!(accepts(&observed));
+    observed.versions.accepted = Some("3.6.16".into());
+    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: 2 }]);
+}
+
+#[test]
+fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
+    let mut observed = asked("3.7.3", "3.7.3");
+    observed.versions.downgrade = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+}
+
+#[test]
+fn nobody_can_join_during_a_downgrade_so_it_is_taken_up_again_later() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    observed.versions.downgrade = Some("3.6.0".into());
+    observed.replicas = 4;
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+}
+
+#[test]
+fn what_has_no_way_back_is_refused() {
+    let message = refusal(&asked("3.5.35", "3.4.30"));
+    assert!(message.contains("3.5 can't be downgraded"), "{message}");
+    let mut observed = asked("3.7.3", "3.6.16");
+    (observed.durable, observed.claims) = (false, Default::default());
+    assert!(refusal(&observed).contains("keep their data in their pods"));
+}
+
+#[test]
+fn what_is_refused_reaches_no_new_member() {
+    let mut observed = asked("3.5.35", "3.7.3");
+    observed.peers.remove(&1);
+    observed.outdated.remove(&1);
+    let steps = steps_of(&observed);
+    let made = Step::CreatePeer { ordinal: 1, initial: false, model: Model::Member(0) };
+    assert!(steps.contains(&made), "{steps:?}");
+    observed.peers.clear();
+    observed.outdated.clear();
+    let made = Step::CreatePeer { ordinal: 0, initial: false, model: Model::SpecWithVersion("3.5.35".into()) };
+    assert!(steps_of(&observed).contains(&made));
+}
+
+#[test]
+fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    let versions = observed.versions.clone();
+    let cluster_id = observed.cluster_id;
+    observed.recreate();
+    observed.cluster_id = cluster_id;
+    observed.versions = crate::cluster::observed::Versions { accepted: None, ..versions };
+    assert!(refusal(&observed).contains("data is of etcd 3.7"));
+    observed.versions.wanted = "3.7.2".into();
+    assert!(accepts(&observed));
+}
+
+#[test]
+fn what_3_5_left_in_the_logs_is_dropped_before_3_7() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.oldest_log = Some("3.5.35".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())], "3.6 writes snapshots then");
+    observed.versions.downgrade = Some("3.5.0".into());
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
+    observed.versions.cluster = Some("3.5.0".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
+    assert_eq!(steps_of(&observed), [Step::RecordLogVersion("3.6.0".into())]);
+    observed.versions.oldest_log = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+    observed.versions.downgrade = None;
+    assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()), "3.7 needs 3.6");
+    observed.versions.cluster = Some("3.6.0".into());
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    assert!(accepts(&observed));
+}
+
+#[test]
+fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
+    let mut observed = asked("3.6.16", "3.7.3");
+    observed.versions.oldest_log = None;
+    (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
+    assert!(accepts(&asked("3.6.16", "3.7.3")), "bootstrapped by 3.6");
+}
+
+#[test]
+fn a_backup_comes_first_if_one_is_asked_for() {
+    let with = |backup_first: BackupFirst| Observed { backup_first, ..asked("3.6.16", "3.7.3") };
+    assert_eq!(steps_of(&with(BackupFirst::ToTake)), [Step::TakeBackup]);
+    let running = plan(&with(BackupFirst::Running("b".into())));
+    assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
+    let failure = BackupFirst::Failed { name: "b".into(), message: "no such bucket".into() };
+    let invalid = BackupFirst::InvalidSchedule { name: "s".into(), why: "Mars is no time zone".into() };
+    let no_ways = [
+        (failure, "no such bucket"),
+        (BackupFirst::NoSchedule, "EtcdBackupSchedule"),
+        (invalid, "Mars is no time zone"),
+    ];
+    for (no_way, words) in no_ways {
+        let Plan { steps, waiting } = plan(&with(no_way));
+        let waiting = waiting.unwrap();
+        assert_eq!((steps.len(), waiting.reason), (0, "UpgradeBackupFailed"), "nothing moves without a backup");
+        assert!(waiting.needs_user_action() && waiting.message.contains(words), "{}", waiting.message);
+    }
+    assert!(accepts(&with(BackupFirst::Taken)));
+}
+
+#[test]
+fn while_a_cluster_is_bootstrapped_it_stays_with_its_minor() {
+    let mut observed = Observed { cluster_id: None, membership: None, ..asked("3.5.20", "3.6.16") };
+    observed.answers.clear();
+    observed.bootstrap = Some(super::support::bootstrap_of(3));
+    let is_accepted = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::AcceptVersion(_)));
+    assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
+    observed.versions.wanted = "3.5.35".into();
+    observed.claims.clear();
+    observed.pods.clear();
+    observed.peers.clear();
+    assert!(is_accepted(&observed), "another patch can read it: {:?}", plan(&observed));
+    observed.versions.wanted = "3.6.16".into();
+    assert!(is_accepted(&observed), "nobody has begun: {:?}", plan(&observed));
+}

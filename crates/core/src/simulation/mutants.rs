@@ -1,0 +1,273 @@
+//! Operators with one defect each. The simulation must catch all of them: a rule that no mutant breaks is a rule that
+//! is not checked.
+
+use crate::cluster::observed::{DataState, Observed};
+use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::cluster::scaling::next_membership_change;
+use crate::cluster::spec_diff::UpdateMethod;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// Removes voters although the rest is no quorum.
+    DropsTheQuorumCheck,
+    /// Executes destructive plans without a live observation that bypasses its caches.
+    TrustsItsCaches,
+    /// Adds new members as voters.
+    AddsVoters,
+    /// Promotes members that it never added.
+    PromotesWithoutAdding,
+    /// Lets a member that lost its data start as a new one.
+    LetsTheEmptiedReturn,
+    /// Mistakes a cluster that does not answer for one that was never bootstrapped.
+    ForgetsTheBootstrap,
+    /// Assumes that the pod of any node that is down has terminated.
+    FencesOnSuspicion,
+    /// Mistakes an unreachable member for one that lost its data.
+    TakesSilenceForLoss,
+    /// Deletes the claims of members that don't answer.
+    DeletesClaimsOfUnresponsiveMembers,
+    /// Works on paused clusters.
+    IgnoresThePause,
+    /// Removes the leader without moving the leadership.
+    RemovesTheLeader,
+    /// Never replaces a member that lost its data.
+    NeverReplaces,
+    /// Counts time against members without observations, or in which none could have recovered.
+    CountsEveryMoment,
+    /// Restarts the next member although the last one is not healthy again.
+    RestartsTwoAtATime,
+    /// Restarts the leader without moving the leadership.
+    RestartsTheLeader,
+    /// Accepts every version.
+    SkipsVersions,
+    /// Downgrades without preparing etcd for it.
+    GoesBackUnprepared,
+    /// Assumes that the members' logs are clean, whichever version wrote them.
+    ForgetsWhoWroteTheLogs,
+    /// Creates new members from the spec even if that was refused.
+    MakesNewMembersAnyway,
+    /// Restarts members that keep their data in their pods.
+    RestartsWhatKeepsNothing,
+    /// Retries forever to create a pod that Kubernetes rejects.
+    InsistsOnWhatIsRefused,
+    /// Waits for a pod that can't be scheduled before it changes its resources.
+    WaitsToResizeThePending,
+    /// Restarts healthy initial members because the operator can't reach them.
+    RestartsInitialMembersOutOfReach,
+    /// Restarts initial members that keep their data in their pods.
+    RestartsInitialMembersWithTheirData,
+}
+
+impl Mutant {
+    pub const ALL: [Mutant; 24] = [
+        Mutant::DropsTheQuorumCheck,
+        Mutant::TrustsItsCaches,
+        Mutant::AddsVoters,
+        Mutant::PromotesWithoutAdding,
+        Mutant::LetsTheEmptiedReturn,
+        Mutant::ForgetsTheBootstrap,
+        Mutant::FencesOnSuspicion,
+        Mutant::TakesSilenceForLoss,
+        Mutant::DeletesClaimsOfUnresponsiveMembers,
+        Mutant::IgnoresThePause,
+        Mutant::RemovesTheLeader,
+        Mutant::NeverReplaces,
+        Mutant::CountsEveryMoment,
+        Mutant::RestartsTwoAtATime,
+        Mutant::RestartsTheLeader,
+        Mutant::SkipsVersions,
+        Mutant::GoesBackUnprepared,
+        Mutant::ForgetsWhoWroteTheLogs,
+        Mutant::MakesNewMembersAnyway,
+        Mutant::RestartsWhatKeepsNothing,
+        Mutant::InsistsOnWhatIsRefused,
+        Mutant::WaitsToResizeThePending,
+        Mutant::RestartsInitialMembersOutOfReach,
+        Mutant::RestartsInitialMembersWithTheirData,
+    ];
+
+    /// What the simulation reports when it catches the mutant for its own defect.
+    pub fn expected_violation(self) -> &'static str {
+        match self {
+            Mutant::DropsTheQuorumCheck => "that are left are up",
+            Mutant::TrustsItsCaches | Mutant::TakesSilenceForLoss | Mutant::CountsEveryMoment => {
+                "is given up although it has its data"
+            }
+            Mutant::AddsVoters => "votes before it has caught up",
+            Mutant::PromotesWithoutAdding
+            | Mutant::NeverReplaces
+            | Mutant::InsistsOnWhatIsRefused
+            | Mutant::WaitsToResizeThePending => "never comes to rest",
+            Mutant::RestartsInitialMembersOutOfReach => "is restarted although it is well",
+            Mutant::LetsTheEmptiedReturn => "lost its data and returns",
+            Mutant::ForgetsTheBootstrap => "bootstraps a cluster that is bootstrapped already",
+            Mutant::FencesOnSuspicion => "is given up while its member may still run",
+            Mutant::DeletesClaimsOfUnresponsiveMembers => "claim is deleted",
+            Mutant::IgnoresThePause => "although the cluster is paused",
+            Mutant::RemovesTheLeader => "is removed while it leads",
+            Mutant::RestartsTwoAtATime => "of the other voters are up",
+            Mutant::RestartsTheLeader => "is restarted while it leads",
+            Mutant::SkipsVersions => "skips a minor version",
+            Mutant::GoesBackUnprepared => "cannot read its data",
+            Mutant::ForgetsWhoWroteTheLogs => "cannot read its log",
+            Mutant::MakesNewMembersAnyway => "starts as",
+            Mutant::RestartsWhatKeepsNothing | Mutant::RestartsInitialMembersWithTheirData => {
+                "its data goes with its pod"
+            }
+        }
+    }
+
+    /// The operator's plan, with the mutant's defect.
+    pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
+        let Some(mutant) = mutant else { return plan(observed) };
+        let mut planned = plan(&mutant.see(observed));
+        let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason);
+        let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
+        match mutant {
+            Mutant::DropsTheQuorumCheck if refusal == "QuorumAtRisk" => {
+                let leaving = voters().filter(|it| !observed.is_healthy(it) || it.ordinal >= Some(observed.replicas));
+                let leaving = leaving.filter_map(|it| Some((it.ordinal?, it.id))).max();
+                planned.steps.extend(leaving.map(|(ordinal, member_id)| removal(ordinal, member_id)));
+            }
+            Mutant::PromotesWithoutAdding => {
+                for step in &mut planned.steps {
+                    if let Step::AddLearner { ordinal } = *step {
+                        *step = Step::Promote { ordinal, member_id: 1 };
+                    }
+                }
+            }
+            Mutant::LetsTheEmptiedReturn => {
+                for step in &mut planned.steps {
+                    match step {
+                        Step::CreatePod { start, .. } => start.expected.data = DataState::New,
+                        Step::AnnotatePod { expected, .. } => expected.data = DataState::New,
+                        _ => {}
+                    }
+                }
+            }
+            Mutant::FencesOnSuspicion => {
+                let down = observed.pods.iter().filter(|(_, pod)| pod.node.is_some_and(|it| it.down_since.is_some()));
+                planned.steps.extend(down.map(|(ordinal, _)| Step::FencePod { ordinal: *ordinal, why: String::new() }));
+            }
+            Mutant::TakesSilenceForLoss if planned.steps.is_empty() => {
+                let silent =
+                    voters().find(|it| !observed.is_healthy(it) && it.started && Some(it.id) != observed.leader());
+                let silent = silent.and_then(|it| Some(removal(it.ordinal?, it.id)));
+                planned.steps.extend(silent);
+            }
+            Mutant::DeletesClaimsOfUnresponsiveMembers => {
+                let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
+                planned.steps.extend(silent.map(|ordinal| Step::DeleteClaim { ordinal: *ordinal }));
+            }
+            Mutant::RemovesTheLeader => {
+                for step in &mut planned.steps {
+                    if let Step::MoveLeader { from, .. } = *step
+                        && let Some(leader) = observed.leader()
+                    {
+                        *step = removal(from, leader);
+                    }
+                }
+            }
+            Mutant::RestartsTwoAtATime if ["RollingOut", "RolloutHalted"].contains(&refusal) => {
+                let leader = observed.leader().and_then(|id| observed.membership.as_ref()?.member(id)?.ordinal);
+                let next = observed.outdated.keys().rev().find(|it| observed.is_reached(**it) && Some(**it) != leader);
+                planned.steps.extend(next.map(|ordinal| restart(*ordinal)));
+            }
+            Mutant::RestartsTheLeader => {
+                for step in &mut planned.steps {
+                    if let Step::MoveLeader { from, .. } = *step
+                        && observed.outdated.contains_key(&from)
+                    {
+                        *step = restart(from);
+                    }
+                }
+            }
+            Mutant::MakesNewMembersAnyway => {
+                for step in &mut planned.steps {
+                    if let Step::CreatePeer { model, .. } = step {
+                        *model = Model::Spec;
+                    }
+                }
+            }
+            Mutant::RestartsWhatKeepsNothing if !observed.durable => {
+                for step in &mut planned.steps {
+                    if let Step::RemoveMember { ordinal, .. } = *step
+                        && observed.outdated.contains_key(&ordinal)
+                    {
+                        *step = restart(ordinal);
+                    }
+                }
+            }
+            Mutant::InsistsOnWhatIsRefused => {
+                let lacks_a_pod = |ordinal: u32| !observed.pods.contains_key(&ordinal);
+                planned.steps.retain(|step| !remakes(step, lacks_a_pod));
+            }
+            Mutant::WaitsToResizeThePending => {
+                let resizes =
+                    |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize);
+                planned.steps.retain(|step| !remakes(step, resizes));
+            }
+            Mutant::RestartsInitialMembersOutOfReach if refusal == "Bootstrapping" => {
+                let silent = observed.pods.iter().find(|(it, pod)| pod.ready && !observed.is_reached(**it));
+                planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
+            }
+            Mutant::RestartsInitialMembersWithTheirData if refusal == "Bootstrapping" => {
+                let silent = observed.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
+                planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
+            }
+            Mutant::NeverReplaces => {
+                let gives_up = planned.steps.iter().any(|step| matches!(step, Step::RecordReplacement { .. }));
+                if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
+                    planned = next_membership_change(observed, membership);
+                }
+            }
+            _ => {}
+        }
+        planned
+    }
+
+    /// The observation as the mutant sees it.
+    fn see(self, observed: &Observed) -> Observed {
+        let mut seen = observed.clone();
+        match self {
+            Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.cluster_id = None,
+            Mutant::IgnoresThePause => seen.paused = None,
+            Mutant::CountsEveryMoment => seen.observed_unhealthy_since = seen.unhealthy_since.clone(),
+            Mutant::ForgetsWhoWroteTheLogs => seen.versions.oldest_log = Some("3.6.0".to_owned()),
+            Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.agree_on_what_is_wanted(),
+            _ => {}
+        }
+        seen
+    }
+}
+
+impl Observed {
+    /// As if the members had agreed on the desired version.
+    fn agree_on_what_is_wanted(&mut self) {
+        let (wanted, versions) = (self.versions.wanted.clone(), &mut self.versions);
+        versions.cluster = Some(wanted.clone());
+        for answer in self.answers.values_mut().flatten() {
+            answer.storage_version = None;
+            if answer.version > wanted {
+                answer.version = wanted.clone();
+            }
+        }
+    }
+}
+
+/// Whether a step recreates or removes one of these members.
+fn remakes(step: &Step, is_one: impl Fn(u32) -> bool) -> bool {
+    matches!(step, Step::RecreatePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
+}
+
+fn restart_pod(ordinal: u32) -> Step {
+    Step::RestartPod { ordinal, why: "a mutant wants it".to_owned() }
+}
+
+fn restart(ordinal: u32) -> Step {
+    Step::RecreatePeer { ordinal, why: "a mutant wants it".to_owned() }
+}
+
+fn removal(ordinal: u32, member_id: u64) -> Step {
+    Step::RemoveMember { ordinal, member_id, why: "a mutant wants it".to_owned() }
+}

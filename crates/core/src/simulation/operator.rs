@@ -1,0 +1,341 @@
+//! The operator at work: it observes through its caches, plans, and takes one step after another; anything may happen
+//! between two of them.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+
+use super::effects::{
+    Effect, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade, fence_pod,
+    on_the_same_pod, record, recreate_peer,
+};
+use super::mutants::Mutant;
+use super::trace::{all_of, brief};
+use super::world::{Api, Broken, PodObject, World, is_refused};
+use crate::cluster::diagnosis::unhealthy_since;
+use crate::cluster::health_history::HealthHistory;
+use crate::cluster::observed::{Claim, Observed};
+use crate::cluster::plan::{Plan, Start, Step, is_confirmed};
+use crate::cluster::status::status_to_report;
+
+pub struct Operator {
+    /// What its caches hold: each kind of object, possibly stale.
+    pub cache: Api,
+    pub mutant: Option<Mutant>,
+    /// What it remembers of earlier observations, until it crashes.
+    history: HealthHistory,
+    /// The members whose data was found to differ, until a comparison clears them.
+    findings: BTreeSet<u64>,
+    work: Option<Work>,
+}
+
+/// A reconcile in progress.
+struct Work {
+    /// What its caches held when it started.
+    seen: Api,
+    observed: Observed,
+    plan: Plan,
+    taken: usize,
+    /// The members for which a step failed.
+    failed: Vec<u32>,
+}
+
+impl Operator {
+    pub fn new(world: &World, mutant: Option<Mutant>) -> Self {
+        Operator {
+            cache: world.api.clone(),
+            mutant,
+            history: HealthHistory::default(),
+            findings: BTreeSet::new(),
+            work: None,
+        }
+    }
+
+    pub fn is_working(&self) -> bool {
+        self.work.is_some()
+    }
+
+    pub fn crash(&mut self, world: &mut World) {
+        (self.history, self.findings) = (HealthHistory::default(), BTreeSet::new());
+        if self.work.take().is_some() {
+            world.note(|| "the operator crashes".to_owned());
+        }
+    }
+
+    pub fn plan(&self, world: &World) -> Plan {
+        let mut observed = self.look(world, &self.cache);
+        observed.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
+        Mutant::plan(self.mutant, &observed)
+    }
+
+    /// What it observes through these objects, together with what it remembers.
+    fn look(&self, world: &World, seen: &Api) -> Observed {
+        let mut observed = world.observe(seen);
+        self.history.clone().keep(&mut observed);
+        observed.differing = world.differing(&self.findings).unwrap_or_default();
+        observed
+    }
+
+    pub fn begin(&mut self, world: &mut World) -> Result<(), Broken> {
+        let mut observed = world.observe(&self.cache);
+        self.history.keep(&mut observed);
+        // An inconclusive comparison keeps the earlier findings, except about members that have left.
+        let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
+        self.findings.retain(is_member);
+        self.findings = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
+        observed.differing = self.findings.clone();
+        world.note_who_is_away(&observed);
+        let plan = Mutant::plan(self.mutant, &observed);
+        let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();
+        if changes > 1 {
+            return Err(format!("more than one membership change in a plan: {plan:?}"));
+        }
+        world.note(|| match &plan.waiting {
+            Some(waiting) => format!("the operator plans {} and waits: {}", all_of(&plan.steps), waiting.message),
+            None => format!("the operator plans {}", all_of(&plan.steps)),
+        });
+        self.work = Some(Work { seen: self.cache.clone(), observed, plan, taken: 0, failed: Vec::new() });
+        Ok(())
+    }
+
+    /// Takes the next step, or reports if there is none.
+    pub fn go_on(&mut self, world: &mut World) -> Result<(), Broken> {
+        let Some(mut work) = self.work.take() else { return Ok(()) };
+        let Some(step) = work.plan.steps.get(work.taken).cloned() else {
+            report(world, &work);
+            return Ok(());
+        };
+        work.taken += 1;
+        // A failed step for one member does not block the others.
+        if step.ordinal().is_some_and(|ordinal| work.failed.contains(&ordinal)) {
+            self.work = Some(work);
+            return Ok(());
+        }
+        let effect = self.carry_out(world, &work.seen, &step)?;
+        world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(&step)));
+        match (effect, step.ordinal()) {
+            (Effect::Failed, None) => {
+                report(world, &work);
+                return Ok(());
+            }
+            (Effect::Failed, Some(ordinal)) => work.failed.push(ordinal),
+            (Effect::Done, _) => {}
+        }
+        self.work = Some(work);
+        Ok(())
+    }
+
+    /// Reconciles without interruption.
+    pub fn reconcile(&mut self, world: &mut World) -> Result<(), Broken> {
+        self.begin(world)?;
+        while self.is_working() {
+            self.go_on(world)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Broken> {
+        if self.mutant != Some(Mutant::TrustsItsCaches)
+            && step.needs_live_confirmation()
+            && !is_confirmed_by(self.mutant, step, &self.look(world, &world.api))
+        {
+            return Ok(Effect::Failed);
+        }
+        if step.needs_live_confirmation() && world.api.cluster.paused {
+            return Err(format!("{step:?} although the cluster is paused"));
+        }
+        Ok(match step {
+            Step::RecordBootstrap(_)
+            | Step::RecordClusterId(_)
+            | Step::AcceptVersion(_)
+            | Step::RecordLogVersion(_) => record(world, seen, step),
+            Step::TakeBackup => return Err("nobody asked for a backup".to_owned()),
+            // Objects owned by an EtcdCluster that is gone are garbage-collected at once.
+            Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
+                Effect::Failed
+            }
+            Step::CreatePeer { ordinal, model, .. } => create_peer(world, seen, *ordinal, model),
+            Step::RecreatePeer { ordinal, .. } => recreate_peer(world, seen, *ordinal)?,
+            Step::DrainPod { ordinal } => {
+                let now = world.now;
+                changed(world.api.pods.get_mut(ordinal), |pod| {
+                    (pod.start.serves_clients, pod.leaving_since) = (false, Some(now));
+                })
+            }
+            Step::EnableDowngrade(_) | Step::CancelDowngrade => downgrade(world, step),
+            Step::RecordMember { ordinal, identity, started } => changed(world.api.peers.get_mut(ordinal), |peer| {
+                (peer.identity, peer.started) = (Some(*identity), *started);
+            }),
+            Step::RecordReplacement { ordinal, replacement } => {
+                changed(world.api.peers.get_mut(ordinal), |peer| peer.replacement = Some(replacement.clone()))
+            }
+            Step::CreateClaim { ordinal, bootstrap, identity } => {
+                let claim = Claim { bootstrap: bootstrap.clone(), identity: *identity, ..Claim::default() };
+                create_claim(world, *ordinal, claim)
+            }
+            Step::MarkClaim { ordinal, identity, version } => changed(world.api.claims.get_mut(ordinal), |claim| {
+                (claim.claim.identity, claim.claim.version) = (Some(*identity), version.clone());
+            }),
+            Step::CreatePod { ordinal, start } => self.create_pod(world, *ordinal, start)?,
+            Step::AnnotatePod { ordinal, expected, serves_clients } => {
+                changed(world.api.pods.get_mut(ordinal), |pod| {
+                    (pod.start.expected, pod.start.serves_clients) = (*expected, *serves_clients);
+                    pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
+                })
+            }
+            Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
+                if matches!(step, Step::RestartPod { .. }) {
+                    check_restart(world, *ordinal)?;
+                }
+                let effect = on_the_same_pod(world, seen, *ordinal, |_| {});
+                if effect == Effect::Done {
+                    world.delete_pod(*ordinal);
+                }
+                effect
+            }
+            Step::FencePod { ordinal, .. } => fence_pod(world, seen, *ordinal)?,
+            Step::DeleteClaim { ordinal } => delete_claim(world, seen, *ordinal)?,
+            Step::DeletePeer { ordinal } => {
+                world.api.peers.remove(ordinal);
+                Effect::Done
+            }
+            // Only pods that can't be scheduled were created with other resources than desired, and those can't be
+            // resized in place.
+            Step::Resize { .. } => Effect::Failed,
+            // In-place changes to running pods and volumes don't matter for the rules.
+            Step::Relabel { .. } | Step::GrowClaim { .. } => Effect::Done,
+            Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. } => {
+                self.change_membership(world, step)?
+            }
+            Step::RecordDefragmentation { .. } | Step::Defragment { .. } | Step::Disarm(_) => Effect::Done,
+        })
+    }
+
+    fn create_pod(&self, world: &mut World, ordinal: u32, start: &Start) -> Result<Effect, Broken> {
+        if start.bootstrap_token.is_some() && world.api.cluster.cluster_id.is_some() {
+            if self.mutant == Some(Mutant::ForgetsTheBootstrap) {
+                return Err(format!("c-{ordinal} bootstraps a cluster that is bootstrapped already"));
+            }
+            return Ok(Effect::Failed);
+        }
+        let template = world.api.templates.get(&ordinal).copied().unwrap_or_default();
+        let Some(version) = world.api.peers.get(&ordinal).map(|peer| peer.version.clone()) else {
+            return Ok(Effect::Failed);
+        };
+        if world.api.pods.contains_key(&ordinal) || is_refused(template) {
+            return Ok(Effect::Failed);
+        }
+        let (uid, created) = (world.next_uid(), world.now);
+        let pod = PodObject {
+            uid,
+            created,
+            start: start.clone(),
+            version,
+            template,
+            leaving_since: None,
+            deleting: false,
+            deleting_since: None,
+            began: false,
+            ready: false,
+            node: None,
+            problem: None,
+            own_disk: None,
+        };
+        world.api.pods.insert(ordinal, pod);
+        Ok(Effect::Done)
+    }
+
+    fn change_membership(&self, world: &mut World, step: &Step) -> Result<Effect, Broken> {
+        if !world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world)) {
+            return Ok(Effect::Failed);
+        }
+        if let Step::RemoveMember { ordinal, member_id, .. } = step {
+            check_removal(world, *ordinal, *member_id)?;
+        }
+        world.replicate_to_a_quorum();
+        let up = |world: &World, id: u64| {
+            world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some_and(|it| etcd.is_up(world, it)))
+        };
+        let target_is_up = match step {
+            Step::Promote { member_id, .. } => up(world, *member_id),
+            Step::MoveLeader { to_id, .. } => up(world, *to_id),
+            _ => true,
+        };
+        let in_sync = match step {
+            Step::Promote { member_id, .. } => {
+                let runs = world.processes.iter().find(|process| process.identity.member_id == *member_id);
+                runs.is_some_and(|process| process.index == world.etcd.as_ref().map_or(0, |etcd| etcd.acknowledged))
+            }
+            _ => true,
+        };
+        let Some(etcd) = &mut world.etcd else { return Ok(Effect::Failed) };
+        match step {
+            Step::AddLearner { ordinal } => {
+                if etcd.member_at(*ordinal).is_some() {
+                    return Ok(Effect::Done);
+                }
+                if etcd.members.iter().any(|member| member.learner) {
+                    return Ok(Effect::Failed);
+                }
+                etcd.add_learner(*ordinal);
+                if self.mutant == Some(Mutant::AddsVoters)
+                    && let Some(member) = etcd.members.last_mut()
+                {
+                    member.learner = false;
+                }
+                if etcd.members.last().is_some_and(|member| !member.learner) {
+                    return Err(format!("c-{ordinal} votes before it has caught up"));
+                }
+            }
+            Step::Promote { member_id, .. } => {
+                let learner = etcd.members.iter_mut().find(|member| member.id == *member_id && member.learner);
+                let Some(learner) = learner.filter(|learner| learner.started && target_is_up && in_sync) else {
+                    return Ok(Effect::Failed);
+                };
+                learner.learner = false;
+            }
+            Step::MoveLeader { to_id, .. } => {
+                if !target_is_up {
+                    return Ok(Effect::Failed);
+                }
+                etcd.leader = Some(*to_id);
+            }
+            Step::RemoveMember { member_id, .. } => etcd.members.retain(|member| member.id != *member_id),
+            _ => {}
+        }
+        Ok(Effect::Done)
+    }
+}
+
+/// Writes the status, unless the EtcdCluster has changed since it was read.
+fn report(world: &mut World, work: &Work) {
+    for ordinal in work.observed.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
+        // The pod of an earlier EtcdPeer may be the one that answers.
+        let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
+        let template = world.api.templates.get(ordinal).copied().unwrap_or_default();
+        let same = world.api.peers.get_mut(ordinal).filter(|peer| Some((&peer.version, template)) == made_from);
+        if let Some(peer) = same {
+            peer.proven = true;
+        }
+    }
+    let cluster = &mut world.api.cluster;
+    if cluster.version != work.seen.cluster.version {
+        return;
+    }
+    let now = Time(Timestamp::from_second(world.now).unwrap());
+    let status = status_to_report(&work.observed, &work.plan, &cluster.status, None, &now);
+    let unhealthy = unhealthy_since(&work.observed);
+    if cluster.status != status || cluster.unhealthy_since != unhealthy {
+        (cluster.status, cluster.unhealthy_since) = (status, unhealthy);
+        cluster.version += 1;
+    }
+}
+
+fn is_confirmed_by(mutant: Option<Mutant>, step: &Step, live: &Observed) -> bool {
+    match mutant {
+        // The defect of its plans is in the live confirmation as well.
+        Some(_) => Mutant::plan(mutant, live).steps.iter().any(|planned| planned.is_same_act(step)),
+        None => is_confirmed(step, live),
+    }
+}

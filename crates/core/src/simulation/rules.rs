@@ -1,0 +1,226 @@
+//! The rules: what must hold after every event, and at the end, when no more faults occur.
+
+use std::collections::BTreeSet;
+
+use super::faults::version_of;
+use super::operator::Operator;
+use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
+use crate::cluster::observed::DataState;
+use crate::cluster::plan::Plan;
+use crate::cluster::quorum::quorum;
+
+/// How many reconciles the operator may need until the cluster is in the desired state.
+const LOOKS: usize = 150;
+
+pub fn check(world: &World) -> Result<(), Broken> {
+    for (number, process) in world.processes.iter().enumerate() {
+        for other in &world.processes[..number] {
+            if process.disk == other.disk {
+                return Err(format!("two processes of c-{} share a disk", process.ordinal));
+            }
+            if process.identity == other.identity {
+                return Err(format!("two processes run as {:x}", process.identity.member_id));
+            }
+        }
+    }
+    let learners = world.etcd.iter().flat_map(|etcd| &etcd.members).filter(|member| member.learner).count();
+    if learners > 1 {
+        return Err(format!("{learners} learners at a time"));
+    }
+    Ok(())
+}
+
+/// The message if there is always something left to do or to wait for.
+const NEVER_RESTS: &str = "it never comes to rest";
+
+/// The faults stop: every machine is repaired, and the user lets the operator work. Lost data stays lost, and hung
+/// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one.
+pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
+    world.note(|| "all machines are repaired".to_owned());
+    for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
+        (machine.on, machine.connected, node.fenced) = (true, true, false);
+    }
+    // Data in the only pod would be lost with any change to it.
+    let is_claim_deleting = world.api.claims.values().any(|claim| claim.claim.deleting);
+    if world.storage == Storage::Ephemeral || is_claim_deleting {
+        world.api.cluster.replicas = world.api.cluster.replicas.max(2);
+    }
+    world.api.cluster.paused = false;
+    world.hidden.clear();
+    while is_refused(world.api.cluster.template) || fits_no_node(world.api.cluster.template) {
+        world.api.cluster.template += 1;
+    }
+    ask_for(world, version_of(possible_minor(world)));
+    operator.crash(world);
+    let mut rests = settle(world, operator);
+    // The version that the members run may show only now. The user learns from the refusal which version is possible,
+    // and sets it.
+    let is_refused = matches!(&rests, Err(broken) if broken.starts_with(NEVER_RESTS));
+    if is_refused && possible_minor(world) != minor_of(world.api.cluster.wanted) {
+        ask_for(world, version_of(possible_minor(world)));
+        rests = settle(world, operator);
+    }
+    if !rests? {
+        return Ok(());
+    }
+    for _ in 0..world.random.below(3) {
+        let next = next_version(world);
+        ask_for(world, next);
+        if !settle(world, operator)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn ask_for(world: &mut World, version: &'static str) {
+    world.api.cluster.wanted = version;
+    world.api.cluster.version += 1;
+    world.note(|| format!("the user asks for {version}"));
+}
+
+/// The version that is possible in any case: the one that the members agree on or have data of, whatever some of them
+/// run.
+fn possible_minor(world: &World) -> u64 {
+    let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
+    let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
+    // While no member can be queried, the operator insists on the last reported version, and reports so.
+    let is_asked = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
+    let reported = world.api.cluster.status.cluster_version.as_deref().map(minor_of).filter(|_| !is_asked);
+    let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted).max(reported));
+    let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
+    // A bootstrap that has started continues with the version that it started with.
+    let accepted = world.api.cluster.accepted.as_deref().map(minor_of);
+    agreed.or(accepted).or(made).unwrap_or(minor_of(world.api.cluster.wanted))
+}
+
+/// The next minor version, or the previous one.
+fn next_version(world: &mut World) -> &'static str {
+    let minor = minor_of(world.api.cluster.wanted);
+    // Without durable storage, members copy data and log entries of 3.5 from the others, and can't be downgraded at
+    // all.
+    let is_bound = world.storage == Storage::Ephemeral;
+    match minor {
+        5 => version_of(6),
+        6 if is_bound => "3.6.12",
+        6 => version_of(world.random.one_of(&[5, 7])),
+        _ if is_bound => "3.7.3",
+        _ => version_of(6),
+    }
+}
+
+/// Whether the cluster reaches the desired state. If not, too much data is lost for that.
+fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
+    for _ in 0..LOOKS {
+        world.settle()?;
+        check(world)?;
+        operator.cache = world.api.clone();
+        let plan = operator.plan(world);
+        let observed = world.observe(&world.api);
+        let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
+        let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
+        if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
+            // One more reconcile has nothing to do but to report.
+            operator.reconcile(world)?;
+            return check_desired_state(world).map(|()| true);
+        }
+        operator.reconcile(world)?;
+        check(world)?;
+        // Waiting is fast-forwarded, but not beyond the time for which clients stay drained.
+        world.now += match &plan.waiting {
+            _ if !plan.steps.is_empty() => 5,
+            Some(waiting) if waiting.reason == "Draining" => 5,
+            _ => 300,
+        };
+    }
+    check_lost_for_good(world, &operator.plan(world)).map(|()| false)
+}
+
+fn check_desired_state(world: &World) -> Result<(), Broken> {
+    let wanted: BTreeSet<u32> = (0..world.api.cluster.replicas).collect();
+    let is = |what: &str, ordinals: BTreeSet<u32>| {
+        if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }
+    };
+    let Some(etcd) = &world.etcd else { return Err("at rest, and not bootstrapped".to_owned()) };
+    is("voters", etcd.voters().filter_map(|voter| voter.ordinal).collect())?;
+    is("members", etcd.members.iter().filter_map(|member| member.ordinal).collect())?;
+    is("peers", world.api.peers.keys().copied().collect())?;
+    is("pods", world.api.pods.keys().copied().collect())?;
+    // A process that waits for a dead disk stays until its machine is restarted, but is no member.
+    let alive = || world.processes.iter().filter(|it| !it.unkillable || etcd.member(it.identity.member_id).is_some());
+    is("processes", alive().map(|process| process.ordinal).collect())?;
+    if world.storage != Storage::Ephemeral {
+        is("claims", world.api.claims.keys().copied().collect())?;
+    }
+    if alive().any(|process| !etcd.connects(world, process)) {
+        return Err("at rest, and somebody does not take part".to_owned());
+    }
+    if world.differing(&BTreeSet::new()).is_some_and(|differing| !differing.is_empty()) {
+        return Err("at rest, and somebody's data is wrong".to_owned());
+    }
+    if world.api.pods.values().any(|pod| pod.start.expected.data != DataState::Existing) {
+        return Err("at rest, and somebody may still start without data".to_owned());
+    }
+    let Some(agreed) = etcd.minor else { return Err("at rest, and no version was agreed on".to_owned()) };
+    let (version, template) = (world.api.cluster.wanted, world.api.cluster.template);
+    if let Some(other) = alive().find(|it| it.version != version || it.template != template) {
+        return Err(format!("at rest, and c-{} is not as asked for ({})", other.ordinal, other.version));
+    }
+    if agreed != minor_of(version) {
+        return Err(format!("at rest, and the members agree on 3.{agreed}, not on {version}"));
+    }
+    let updated = world.api.cluster.status.updated_replicas;
+    if u32::try_from(updated) != Ok(world.api.cluster.replicas) {
+        return Err(format!("at rest, and the status says that {updated} members are up to date"));
+    }
+    if world.api.pods.values().any(|pod| !pod.start.serves_clients) {
+        return Err("at rest, and clients are kept from somebody".to_owned());
+    }
+    let available = condition(world, "Available");
+    if available != ("True".to_owned(), "QuorumAvailable".to_owned()) {
+        return Err(format!("at rest, and the status says {available:?}"));
+    }
+    Ok(())
+}
+
+/// The cluster never settled, which is right only if too much data is lost for that; and then the status must report
+/// it.
+fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
+    let stuck = || format!("{NEVER_RESTS}: {plan:?}");
+    // An initial member that can't be terminated blocks the others until its machine is restarted; and one that hangs
+    // with its data in its pod does until a user who knows that nothing was written yet deletes the pod.
+    let keeps_waiting = |it: &Process| it.unkillable || (it.hung && world.storage == Storage::Ephemeral);
+    if world.etcd.is_none() && world.processes.iter().any(keeps_waiting) {
+        return Ok(());
+    }
+    let etcd = world.etcd.as_ref().ok_or_else(stuck)?;
+    let keeps = |id: u64| {
+        // A deleted claim is gone as soon as no pod uses it, and no new pod can.
+        let claimed = world.api.claims.values().filter(|claim| !claim.claim.deleting).filter_map(|claim| claim.disk);
+        let disks = claimed.chain(world.api.pods.values().filter_map(|pod| pod.own_disk));
+        let on_disk = disks.filter_map(|disk| world.disks[disk].data).any(|data| data.identity.member_id == id);
+        on_disk || world.processes.iter().any(|process| process.identity.member_id == id)
+    };
+    // A hung process can be restarted only at the cost of its data, if that is in its pod; or not at all.
+    let in_its_pod = world.storage == Storage::Ephemeral;
+    let only_hangs = world.processes.iter().any(|process| process.unkillable || (process.hung && in_its_pod));
+    let left = etcd.voters().filter(|voter| keeps(voter.id)).count();
+    if !only_hangs && left >= quorum(etcd.voters().count()) {
+        return Err(stuck());
+    }
+    let (status, reason) = condition(world, "Available");
+    // The members of a cluster may never have been recorded, or the record was lost when it was deleted and recreated.
+    let reported: BTreeSet<u64> = world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();
+    let is_noted = etcd.members.iter().map(|member| member.id).collect::<BTreeSet<u64>>() == reported;
+    let knows_better = is_noted && etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;
+    if status != "False" || (reason != "QuorumLost" && knows_better) {
+        return Err(format!("{left} voters have data, no quorum, and the status says {status}, {reason}"));
+    }
+    Ok(())
+}
+
+fn condition(world: &World, kind: &str) -> (String, String) {
+    let conditions = &world.api.cluster.status.conditions;
+    let found = conditions.iter().find(|condition| condition.type_ == kind);
+    found.map(|condition| (condition.status.clone(), condition.reason.clone())).unwrap_or_default()
+}

@@ -1,0 +1,137 @@
+//! Creates and deletes the EtcdBackups of a schedule.
+
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
+use etcd_operator_core::schedule::plan::Begin;
+use etcd_operator_core::schedule::scheduled_backup::{NUMBER, SCHEDULED_AT, is_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
+use kube::{Api, ResourceExt};
+
+use crate::controllers::context::Context;
+use crate::objects::owner_reference;
+use crate::runtime::api_errors::ApiError;
+
+/// The EtcdBackups that have these names.
+pub fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
+    backups.iter().filter(|backup| names.contains(&backup.name_any()))
+}
+
+/// Creates the EtcdBackup of a time, unless it already exists, and returns it.
+pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, ApiError> {
+    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &schedule.namespace().unwrap_or_default());
+    match backups.create(&PostParams::default(), &backup_of(schedule, begin)).await {
+        Err(kube::Error::Api(answer)) if answer.code == 409 => {
+            let doing = format!("making the EtcdBackup {:?}, whose name another one has", begin.name);
+            let there = backups.get_opt(&begin.name).await.map_err(ApiError::doing(doing.clone()))?;
+            let ours = there.filter(|backup| is_of(backup, &schedule.uid().unwrap_or_default()));
+            ours.ok_or_else(|| ApiError::doing(doing)(kube::Error::Api(answer)))
+        }
+        made => {
+            let made = made.map_err(ApiError::doing(format!("making the EtcdBackup {:?}", begin.name)))?;
+            context.events.done(schedule, "BackupScheduled", &begin.name, note_of(begin)).await;
+            Ok(made)
+        }
+    }
+}
+
+fn note_of(begin: &Begin) -> String {
+    let Begin { name, at, .. } = begin;
+    match begin.missed_since {
+        Some(first) => format!("Started {name} for {at}; it makes up for those missed since {first}"),
+        None => format!("Started {name} for {at}"),
+    }
+}
+
+fn backup_of(schedule: &EtcdBackupSchedule, begin: &Begin) -> EtcdBackup {
+    let template = schedule.spec.backup_metadata();
+    let (mut of_backup, mut annotations) = (template.labels, template.annotations);
+    of_backup.insert(labels::BACKUP_SCHEDULE_NAME.to_owned(), schedule.name_any());
+    annotations.insert(SCHEDULED_AT.to_owned(), begin.at.to_string());
+    annotations.insert(NUMBER.to_owned(), begin.number.to_string());
+    let spec = schedule.spec.backup_spec();
+    EtcdBackup {
+        metadata: ObjectMeta {
+            name: Some(begin.name.clone()),
+            namespace: schedule.namespace(),
+            labels: Some(of_backup),
+            annotations: Some(annotations),
+            owner_references: Some(vec![owner_reference(schedule)]),
+            ..ObjectMeta::default()
+        },
+        spec: EtcdBackupSpec { verify: if begin.verify { Verify::Restore } else { spec.verify }, ..spec },
+        status: None,
+    }
+}
+
+/// Deletes just this EtcdBackup, and with it the Job that may still run for it.
+pub async fn delete(backup: &EtcdBackup, context: &Context) -> Result<(), ApiError> {
+    let (name, namespace) = (backup.name_any(), backup.namespace().unwrap_or_default());
+    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &namespace);
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        preconditions: Some(Preconditions { uid: backup.uid(), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    match backups.delete(&name, &params).await {
+        Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(()),
+        deleted => deleted.map(drop).map_err(ApiError::doing(format!("deleting the EtcdBackup {namespace}/{name}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn made(verify: bool) -> EtcdBackup {
+        let schedule = json!({
+            "apiVersion": "etcd.improbable.io/v1alpha1",
+            "kind": "EtcdBackupSchedule",
+            "metadata": {"name": "nightly", "namespace": "db", "uid": "5c1e"},
+            "spec": {
+                "schedule": "0 3 * * *",
+                "backupTemplate": {
+                    "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b", SCHEDULED_AT: "never"}},
+                    "spec": {"clusterName": "my-etcd", "destination": {"objectURLTemplate": "s3://b/{{.UID}}"}},
+                },
+            },
+        });
+        let at = "2026-11-16T03:00:00Z".parse().unwrap();
+        let begin = Begin { name: "nightly-29913300".to_owned(), at, number: 7, verify, missed_since: None };
+        backup_of(&serde_json::from_value(schedule).unwrap(), &begin)
+    }
+
+    #[test]
+    fn an_etcdbackup_belongs_to_its_schedule_and_tells_its_time_and_number() {
+        let metadata = json!(made(false).metadata);
+        assert_eq!(
+            metadata,
+            json!({
+                "name": "nightly-29913300",
+                "namespace": "db",
+                "labels": {"team": "a", "etcd.improbable.io/backup-schedule-name": "nightly"},
+                "annotations": {
+                    "note": "b",
+                    "etcd.improbable.io/scheduled-at": "2026-11-16T03:00:00Z",
+                    "etcd.improbable.io/backup-number": "7",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "etcd.improbable.io/v1alpha1",
+                    "kind": "EtcdBackupSchedule",
+                    "name": "nightly",
+                    "uid": "5c1e",
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            })
+        );
+    }
+
+    #[test]
+    fn one_that_is_due_to_be_verified_is_verified_whatever_its_template_says() {
+        assert_eq!(made(false).spec.verify, Verify::None);
+        assert_eq!(made(true).spec.verify, Verify::Restore);
+        assert_eq!(made(true).spec.cluster_name.as_deref(), Some("my-etcd"));
+    }
+}

@@ -1,0 +1,200 @@
+//! What every cluster has, whatever its plan: its Services, its PodDisruptionBudget, and the labels and owners of its
+//! claims. If another client changes or deletes them, they are repaired. Objects that don't belong to the cluster are
+//! left alone.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+
+use etcd_operator_api::{EtcdCluster, MemberRole, labels};
+use etcd_operator_core::cluster::observed::Membership;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::act::{Error, api_error};
+use super::memory::Memory;
+use super::observe::Observation;
+use crate::controllers::caches::Caches;
+use crate::objects::annotations::read_identity;
+use crate::objects::claim::claim_metadata;
+use crate::objects::services::{client_service, disruption_budget, headless_service};
+use crate::runtime::events::Events;
+use crate::runtime::status::FIELD_MANAGER;
+use crate::runtime::watch::Cache;
+
+/// What was last applied of each object of a cluster, and the resulting resource version. As long as the cache shows
+/// that version, no other client has changed the object and there is nothing to do.
+#[derive(Default)]
+pub struct Applied(HashMap<Key, (u64, String)>);
+
+/// Kind and name of the object.
+type Key = (String, String);
+
+impl Applied {
+    fn is_current(&self, key: &Key, wanted: u64, version: Option<&str>) -> bool {
+        self.0.get(key).is_some_and(|(hash, applied)| *hash == wanted && Some(applied.as_str()) == version)
+    }
+
+    fn remember(&mut self, key: Key, wanted: u64, version: Option<String>) {
+        self.0.insert(key, (wanted, version.unwrap_or_default()));
+    }
+}
+
+pub struct Ensure<'a> {
+    pub client: &'a Client,
+    pub cluster: &'a EtcdCluster,
+    pub caches: &'a Caches,
+    pub memory: &'a Memory,
+    pub events: &'a Events,
+}
+
+impl Ensure<'_> {
+    pub async fn everything(&self, observation: &Observation) -> Result<(), Error> {
+        self.apply::<Service>(&self.caches.services, headless_service(self.cluster)).await?;
+        self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
+        let budget = disruption_budget(self.cluster, self.voters(observation));
+        self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
+        for (ordinal, claim) in &observation.objects.claims {
+            if self.is_ours(observation, *ordinal) {
+                self.repair_claim(claim).await?;
+            }
+        }
+        self.find_lost_claims(observation).await
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.cluster.namespace().unwrap_or_default())
+    }
+
+    /// Applies the desired state of an object. One of that name that another client created is not taken over.
+    async fn apply<K>(&self, cache: &Cache<K>, wanted: Value) -> Result<(), Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let (kind, namespace) = (K::kind(&()), self.cluster.namespace().unwrap_or_default());
+        let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let key = (kind.to_string(), name.clone());
+        let hash = hash_of(&wanted);
+        let found = cache.get(&namespace, &name);
+        let version = found.as_ref().and_then(|object| object.resource_version());
+        if self.memory.applied().is_current(&key, hash, version.as_deref()) {
+            return Ok(());
+        }
+        let failed = |error| api_error(format!("applying the {kind} {name}"), error);
+        let created = if found.is_none() { self.create::<K>(&wanted).await.map_err(failed)? } else { None };
+        let made = match created {
+            Some(made) => {
+                self.events
+                    .done(self.cluster, &format!("{kind}Created"), &name, format!("Created the {kind} {name}"))
+                    .await;
+                made
+            }
+            None => {
+                let found = self.api::<K>().get(&name).await.map_err(failed)?;
+                if !self.belongs_to_cluster(&found) {
+                    return Err(Error::Impossible(format!(
+                        "there is a {kind} {name} already that is not owned by this cluster"
+                    )));
+                }
+                let parameters = PatchParams::apply(FIELD_MANAGER).force();
+                self.api::<K>().patch(&name, &parameters, &Patch::Apply(wanted)).await.map_err(failed)?
+            }
+        };
+        self.memory.applied().remember(key, hash, made.resource_version());
+        Ok(())
+    }
+
+    /// Creates an object. `None` if one of that name exists.
+    async fn create<K>(&self, wanted: &Value) -> kube::Result<Option<K>>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(wanted.clone()).map_err(kube::Error::SerdeError)?;
+        let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match self.api::<K>().create(&parameters, &object).await {
+            Ok(made) => Ok(Some(made)),
+            Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn belongs_to_cluster<K: Resource>(&self, object: &K) -> bool {
+        let owners = object.owner_references();
+        let labelled = object.labels().get(labels::CLUSTER_NAME) == Some(&self.cluster.name_any());
+        owners.iter().any(|owner| Some(&owner.uid) == self.cluster.uid().as_ref()) || (owners.is_empty() && labelled)
+    }
+
+    /// Whether a claim is this cluster's own. One that an earlier cluster of this name left, or another client created,
+    /// is not: its owner decides what happens to it.
+    fn is_ours(&self, observation: &Observation, ordinal: u32) -> bool {
+        let observed = &observation.observed;
+        observed.claims.get(&ordinal).is_some_and(|claim| {
+            let bootstrapped_here = claim.bootstrap.is_some() && claim.bootstrap == observed.bootstrap;
+            let is_member = claim.identity.is_some_and(|identity| Some(identity.cluster_id) == observed.cluster_id);
+            !claim.deleting && (bootstrapped_here || is_member)
+        })
+    }
+
+    async fn repair_claim(&self, claim: &PersistentVolumeClaim) -> Result<(), Error> {
+        let wanted = claim_metadata(self.cluster, &claim.name_any());
+        let owners = json!(claim.owner_references());
+        let labelled = wanted["labels"].as_object().is_some_and(|labels| {
+            labels.iter().all(|(name, value)| claim.labels().get(name).map(String::as_str) == value.as_str())
+        });
+        if labelled && owner_uids(&owners) == owner_uids(&wanted["ownerReferences"]) {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {"labels": wanted["labels"], "ownerReferences": wanted["ownerReferences"]}});
+        let name = claim.name_any();
+        let patched =
+            self.api::<PersistentVolumeClaim>().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(drop).map_err(|error| api_error(format!("repairing the volume claim {name}"), error))
+    }
+
+    /// A claim that lost its labels is no longer in the cache, and its member would be diagnosed as having lost its
+    /// data. It is looked up by its name.
+    async fn find_lost_claims(&self, observation: &Observation) -> Result<(), Error> {
+        let observed = &observation.observed;
+        let lost = observed.peers.iter().filter(|(ordinal, _)| !observed.claims.contains_key(ordinal));
+        for (ordinal, peer) in lost.filter(|(_, peer)| observed.durable && peer.started) {
+            let name = observed.names.member_name(*ordinal);
+            let found = self.api::<PersistentVolumeClaim>().get_opt(&name).await;
+            let found = found.map_err(|error| api_error(format!("looking for the volume claim {name}"), error))?;
+            if let Some(claim) = found.filter(|claim| read_identity(claim.annotations()) == peer.identity) {
+                self.repair_claim(&claim).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of voters. If etcd can't be queried: the last known number, or the desired one.
+    fn voters(&self, observation: &Observation) -> usize {
+        let voting =
+            observation.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
+        voting.unwrap_or_else(|| {
+            let known = self.cluster.status.iter().flat_map(|status| &status.members);
+            let known = known.filter(|member| member.role != Some(MemberRole::Learner)).count();
+            known.max(observation.observed.replicas as usize)
+        })
+    }
+}
+
+fn owner_uids(owners: &Value) -> Vec<&str> {
+    owners.as_array().into_iter().flatten().filter_map(|owner| owner["uid"].as_str()).collect()
+}
+
+fn hash_of(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,315 @@
+//! The first step of a reconcile: observe the cluster, from the caches and from etcd itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
+use etcd_operator_core::cluster::observed::{
+    AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
+    Replacement, Versions,
+};
+use etcd_operator_core::cluster::rollout::{needs_rollout_slot, updated};
+use etcd_operator_core::cluster::volumes::misfit_of;
+use etcd_operator_core::names::ClusterNames;
+use etcd_operator_etcd::Status;
+use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Resource, ResourceExt};
+use semver::Version;
+
+use super::member_objects::{MemberObjects, node_of_pod};
+use super::probe::{Endpoints, Probe, cluster_version, probe_members};
+use super::volumes::{obstacles_to_growth, should_grow};
+use super::{corruption_check, node, spec_diff, upgrade_backup};
+use crate::controllers::context::Context;
+use crate::objects::annotations::{
+    DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_expected_data, read_identity,
+};
+use crate::objects::pod_problem;
+use crate::objects::restore_containers::{FETCH, RESTORE};
+
+/// More members than any cluster has. The API server enforces a limit on the spec, but not on what is recorded
+/// elsewhere.
+const MOST_MEMBERS: u32 = 99;
+
+/// What was observed, as input for decisions, and the objects behind it.
+pub struct Observation {
+    pub observed: Observed,
+    pub endpoints: Endpoints,
+    pub objects: MemberObjects,
+}
+
+/// Whether the members' data is compared now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CorruptionCheck {
+    WhenDue,
+    /// A member may be replaced because of it, so the last comparison is not enough.
+    Now,
+}
+
+pub async fn observe(
+    cluster: &EtcdCluster,
+    names: ClusterNames,
+    objects: MemberObjects,
+    context: &Context,
+    comparing: CorruptionCheck,
+) -> Observation {
+    let endpoints: Endpoints =
+        objects.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
+    let probed = probe_members(&endpoints, &names).await;
+    let status = cluster.status.clone().unwrap_or_default();
+    let uid = cluster.uid();
+    let outdated = spec_diff::find(cluster, &objects, &context.settings.etcd_repository);
+    let cannot_grow = obstacles_to_growth(&context.client, cluster, &objects).await;
+    let mut observed = Observed {
+        uid: uid.clone().unwrap_or_default(),
+        replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
+        restores: cluster.spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
+        durable: !cluster.spec.storage.is_ephemeral(),
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+        paused: paused_by(cluster, &objects),
+        now: jiff::Timestamp::now().as_second(),
+        replace_after: cluster.spec.replace_after().map(seconds),
+        defragments: cluster.spec.defragments(),
+        // The quota that the members were created with: the one in the spec may not be rolled out yet.
+        quota: objects.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
+        bootstrap: status.bootstrap().map(|bootstrap| Bootstrap {
+            token: bootstrap.token.clone(),
+            size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
+        }),
+        // An ID that can't be parsed matches no cluster: nothing is bootstrapped, and no member that answers is
+        // mistaken for one of this cluster.
+        cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
+        versions: observe_versions(cluster, &objects, &endpoints, &probed).await,
+        backup_first: upgrade_backup::observe(&context.client, cluster).await,
+        outdated,
+        has_rollout_slot: true,
+        migrates: cluster.spec.storage.migrate,
+        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, observe_peer(peer, &uid))).collect(),
+        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, observe_pod(pod, &objects))).collect(),
+        claims: objects
+            .claims
+            .iter()
+            .map(|(ordinal, claim)| {
+                let cannot_grow = cannot_grow.get(ordinal).cloned();
+                (*ordinal, Claim { cannot_grow, ..observe_claim(*ordinal, claim, cluster, &objects) })
+            })
+            .collect(),
+        answers: probed.answers,
+        membership: probed.membership,
+        local_membership: probed.local_membership,
+        unhealthy_since: unhealthy_since(&status),
+        observed_unhealthy_since: BTreeMap::new(),
+        alarms: probed.alarms,
+        compacted: probed.compacted,
+        differing: BTreeSet::new(),
+        names,
+    };
+    let voters = voters_to_compare(&observed, &endpoints, &probed.statuses);
+    let memory = context.memories.of(&observed.names.namespace, &observed.names.cluster);
+    let subject = corruption_check::Subject {
+        names: &observed.names,
+        memory: &memory,
+        membership: observed.membership.as_ref(),
+        voters,
+    };
+    let has_alarm = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
+    observed.differing = match comparing {
+        CorruptionCheck::Now => subject.differing_now().await,
+        CorruptionCheck::WhenDue => subject.differing(cluster.spec.compare_every(), has_alarm).await,
+    };
+    memory.health_history().keep(&mut observed);
+    observed.has_rollout_slot = has_rollout_slot(&observed, context);
+    Observation { observed, endpoints, objects }
+}
+
+/// Whether this cluster holds a rollout slot, if it needs one.
+fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
+    let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
+    if !needs_rollout_slot(observed) {
+        context.rollout_slots.give_back(namespace, cluster);
+        return true;
+    }
+    context.rollout_slots.take(namespace, cluster, updated(observed))
+}
+
+async fn observe_versions(
+    cluster: &EtcdCluster,
+    objects: &MemberObjects,
+    endpoints: &Endpoints,
+    probed: &Probe,
+) -> Versions {
+    let status = cluster.status.clone().unwrap_or_default();
+    // etcd is queried only if the cluster version may have changed.
+    let is_known = |version: &String| {
+        let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
+        let mut running = probed.answers.values().flatten().map(|answer| minor(&answer.version));
+        status.target_version.as_deref() == Some(&cluster.spec.version)
+            && running.all(|running| running == minor(version))
+            && probed.statuses.values().all(|status| status.downgrade_target.is_none())
+    };
+    let said = match status.cluster_version.clone().filter(is_known) {
+        Some(known) => Some(known),
+        None => cluster_version(endpoints, &probed.answers).await,
+    };
+    // The annotations on claims are all that is left of a cluster that was deleted.
+    let noted = objects.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
+    let noted = noted.filter_map(|version| Version::parse(version).ok()).max();
+    let of_data = || noted.as_ref().map(|version| format!("{}.{}.0", version.major, version.minor));
+    Versions {
+        wanted: cluster.spec.version.clone(),
+        accepted: status.target_version,
+        cluster: said.or(status.cluster_version).or_else(of_data),
+        noted: noted.as_ref().map(Version::to_string),
+        oldest_log: status.oldest_log_version,
+        downgrade: probed.statuses.values().find_map(|status| status.downgrade_target.clone()),
+        flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
+    }
+}
+
+/// All voters if they are healthy, otherwise none: recovery comes before comparison.
+fn voters_to_compare<'a>(
+    observed: &Observed,
+    endpoints: &'a Endpoints,
+    statuses: &'a BTreeMap<u32, Status>,
+) -> Vec<corruption_check::ComparedVoter<'a>> {
+    let Some(membership) = &observed.membership else { return Vec::new() };
+    let voter = |member: &Member| {
+        let ordinal = member.ordinal.filter(|_| observed.is_healthy(member))?;
+        Some(corruption_check::ComparedVoter { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
+    };
+    membership.voters().map(voter).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// Where the cluster is marked as paused, if it is.
+fn paused_by(cluster: &EtcdCluster, objects: &MemberObjects) -> Option<String> {
+    if cluster.spec.paused {
+        return Some("spec.paused is true".to_owned());
+    }
+    fn noted<K: Resource<DynamicType = ()>>(object: &K) -> Option<String> {
+        let pauses = object.annotations().get(PAUSED).is_some_and(|value| value == "true");
+        pauses.then(|| format!("the {} {} has the annotation {PAUSED}", K::kind(&()), object.name_any()))
+    }
+    let peers = objects.peers.values().find_map(|peer| noted(peer.as_ref()));
+    let pods = || objects.pods.values().find_map(|pod| noted(pod.as_ref()));
+    let claims = || objects.claims.values().find_map(|claim| noted(claim.as_ref()));
+    noted(cluster).or(peers).or_else(pods).or_else(claims)
+}
+
+fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
+    let unhealthy = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
+    unhealthy.map(|(id, since)| (id, since.0.as_second())).collect()
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// The address of a pod's etcd, once the pod has an IP and its etcd has been started.
+fn endpoint(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let runs = status.container_statuses.iter().flatten().any(is_running);
+    let address = status.pod_ip.as_ref().filter(|_| runs)?;
+    Some(if address.contains(':') { format!("http://[{address}]:2379") } else { format!("http://{address}:2379") })
+}
+
+fn has_begun(container: &ContainerStatus) -> bool {
+    let state = container.state.as_ref();
+    container.restart_count > 0 || state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+}
+
+fn is_running(container: &ContainerStatus) -> bool {
+    container.state.as_ref().is_some_and(|state| state.running.is_some())
+}
+
+/// Whether an object is being deleted, or will be because its owner is gone. The latter is the state of objects of an
+/// earlier EtcdCluster of the same name until Kubernetes has garbage-collected them.
+fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
+    let owners = object.owner_references();
+    object.meta().deletion_timestamp.is_some() || owners.iter().any(|owner| !is_owner(&owner.uid))
+}
+
+fn observe_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
+    let status = peer.status.clone().unwrap_or_default();
+    let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
+    let identity = id(&status.member_id).zip(id(&status.cluster_id));
+    let replacement = status.replacement.and_then(|last| {
+        Some(Replacement {
+            member_id: parse_id(&last.member_id)?,
+            at: last.time.0.as_second(),
+            count: u32::try_from(last.count).unwrap_or_default(),
+            why: last.reason,
+        })
+    });
+    let defragmented = status.last_defragmentation;
+    ObservedPeer {
+        identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
+        started: status.started,
+        deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
+        version: peer.spec.version.clone(),
+        proven: status.server_version.is_some(),
+        replacement,
+        defragmented: defragmented
+            .map(|last| Defragmentation { at: last.time.0.as_second(), compacted: last.compacted_revision }),
+    }
+}
+
+fn observe_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
+    let is_peer = |uid: &str| objects.peers.values().any(|peer| peer.metadata.uid.as_deref() == Some(uid));
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let status = pod.status.as_ref();
+    let containers =
+        status.iter().flat_map(|it| it.init_container_statuses.iter().chain(&it.container_statuses)).flatten();
+    let mut containers = containers.into_iter();
+    let conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
+    ObservedPod {
+        deleting: is_going(pod, is_peer),
+        finished: phase == "Failed" || phase == "Succeeded",
+        expected: read_expected_data(pod.annotations()),
+        serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
+        leaving_since: pod.annotations().get(LEAVING_SINCE).and_then(|time| seconds_of(time)),
+        created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
+        deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0.as_second()),
+        began: containers.any(has_begun),
+        restoring: is_restoring(pod),
+        ready: conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+        node: node_of_pod(pod).map(|name| node::see(objects.nodes.get(name).map(Arc::as_ref))),
+        problem: pod_problem::problem_of(pod),
+    }
+}
+
+/// Whether one of the init containers that restore a backup in the first pod of a cluster is running.
+fn is_restoring(pod: &Pod) -> bool {
+    let init = pod.status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
+    let is_at_work = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.running.is_some());
+    init.filter(|status| [FETCH, RESTORE].contains(&status.name.as_str())).any(is_at_work)
+}
+
+fn seconds_of(time: &str) -> Option<i64> {
+    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
+}
+
+fn observe_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
+    let node = objects.bound_to.get(&ordinal);
+    // Owners other than EtcdClusters are not the operator's concern.
+    let is_going_with =
+        |owner: &OwnerReference| owner.kind == "EtcdCluster" && Some(&owner.uid) != cluster.metadata.uid.as_ref();
+    let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref()?.get("storage"));
+    let template = cluster.spec.storage.volume_claim_template.as_ref();
+    Claim {
+        deleting: claim.metadata.deletion_timestamp.is_some() || claim.owner_references().iter().any(is_going_with),
+        bootstrap: read_bootstrap(claim.annotations()),
+        identity: read_identity(claim.annotations()),
+        version: claim.annotations().get(DATA_VERSION).cloned(),
+        size: capacity.map(|size| size.0.clone()),
+        too_small: should_grow(cluster, claim),
+        cannot_grow: None,
+        misfit: claim
+            .spec
+            .as_ref()
+            .zip(template)
+            .and_then(|(spec, template)| misfit_of(spec, template, cluster.spec.storage.migrate)),
+        node: node.map(|name| node::see(objects.nodes.get(name).map(Arc::as_ref))),
+    }
+}

@@ -1,0 +1,119 @@
+//! What keeps a pod from running, as reported by the gate, the kubelet or the scheduler.
+
+use etcd_operator_core::cluster::observed::{Problem, ProblemKind};
+use etcd_operator_core::gate::is_refusal;
+use etcd_operator_store::report::Report;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
+
+use super::restore_containers::{FETCH, RESTORE};
+
+/// Reasons for which a container is waiting that would also block a new member.
+const NO_IMAGE: [&str; 6] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "CreateContainerConfigError",
+];
+
+pub fn problem_of(pod: &Pod) -> Option<Problem> {
+    let status = pod.status.as_ref()?;
+    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    containers.into_iter().find_map(problem_of_container).or_else(|| no_node(status))
+}
+
+fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
+    if let Some((words, at)) = termination_message_of_the_gate(container) {
+        return Some(Problem { at, ..Problem::new(ProblemKind::of_refusal(&words), words) });
+    }
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
+    let reason = waiting.reason.as_deref().unwrap_or_default();
+    if ["", "PodInitializing", "ContainerCreating"].contains(&reason) {
+        return None;
+    }
+    let message = waiting.message.as_deref().unwrap_or("no further message");
+    let kind = if NO_IMAGE.contains(&reason) { ProblemKind::NoImage } else { ProblemKind::Other };
+    Some(Problem::new(kind, format!("container {} is waiting: {reason} ({message})", container.name)))
+}
+
+/// The message with which the gate refused, or restoring a backup failed. The gate runs in the container of etcd too;
+/// there its message is obsolete once etcd runs again.
+fn termination_message_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
+    let state = container.state.as_ref().filter(|state| state.running.is_none())?;
+    let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
+    let message = ended.message.as_deref()?.trim();
+    let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
+    let is_known = ["gate", FETCH, RESTORE].contains(&container.name.as_str());
+    (is_refusal(message) || is_known).then(|| (in_words(message), at))
+}
+
+/// The container that fetches a backup reports in a machine-readable form.
+fn in_words(message: &str) -> String {
+    match serde_json::from_str(message) {
+        Ok(Report::Failed(failure)) => format!("the backup can't be restored: {}", failure.message),
+        _ => message.to_owned(),
+    }
+}
+
+fn no_node(status: &PodStatus) -> Option<Problem> {
+    let conditions = status.conditions.iter().flatten();
+    let unscheduled = conditions.into_iter().find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
+    let why = unscheduled.message.as_deref()?;
+    Some(Problem::new(ProblemKind::NoNode, format!("pod not scheduled: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn problem(status: Value) -> Option<(ProblemKind, String)> {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {}, "status": status})).unwrap();
+        problem_of(&pod).map(|problem| (problem.kind, problem.message))
+    }
+
+    fn container(name: &str, state: Value, last: Value) -> Value {
+        json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state, "lastState": last})
+    }
+
+    fn refusal() -> Value {
+        json!({"terminated": {"exitCode": 1, "message": "refused: its data is gone\n"}})
+    }
+
+    #[test]
+    fn a_refusal_counts_in_either_container_and_between_two_tries() {
+        let lost = Some((ProblemKind::DataLost, "refused: its data is gone".to_owned()));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        for name in ["gate", "etcd"] {
+            assert_eq!(problem(json!({"containerStatuses": [container(name, refusal(), json!({}))]})), lost);
+            assert_eq!(problem(json!({"containerStatuses": [container(name, waits.clone(), refusal())]})), lost);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_of_the_past_once_etcd_runs() {
+        let runs = json!({"running": {}});
+        assert_eq!(problem(json!({"containerStatuses": [container("etcd", runs, refusal())]})), None);
+    }
+
+    #[test]
+    fn what_etcd_says_in_the_end_is_no_refusal() {
+        let crashed = json!({"terminated": {"exitCode": 2, "message": "panic"}});
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}});
+        let expected = (ProblemKind::Other, "container etcd is waiting: CrashLoopBackOff (back-off)".to_owned());
+        assert_eq!(problem(json!({"containerStatuses": [container("etcd", waits, crashed)]})), Some(expected));
+    }
+
+    #[test]
+    fn images_and_nodes_may_be_missing() {
+        let waits = json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}});
+        let found = problem(json!({"containerStatuses": [container("etcd", waits, json!({}))]}));
+        assert_eq!(found.unwrap().0, ProblemKind::NoImage);
+        let unscheduled = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes"});
+        let found = problem(json!({"conditions": [unscheduled]}));
+        assert_eq!(found, Some((ProblemKind::NoNode, "pod not scheduled: 0/3 nodes".to_owned())));
+    }
+}

@@ -1,0 +1,89 @@
+//! The events that the operator publishes about an object, for `kubectl describe`.
+
+use etcd_operator_api::EtcdCluster;
+use etcd_operator_core::cluster::plan::Waiting;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Client, Resource, ResourceExt};
+use tracing::warn;
+
+/// The limits of the API server, in bytes.
+const LONGEST_NOTE: usize = 1024;
+const LONGEST_ACTION: usize = 128;
+
+pub struct Events(Recorder);
+
+impl Events {
+    pub fn new(client: Client) -> Self {
+        Events(Recorder::new(client, Reporter { controller: "etcd-operator".into(), instance: None }))
+    }
+
+    /// Reports that something was done, to an object of the cluster or of another owner.
+    pub async fn done<K: Resource<DynamicType = ()>>(&self, owner: &K, reason: &str, about: &str, note: String) {
+        self.publish(owner, EventType::Normal, reason, &note.clone(), about, note).await;
+    }
+
+    /// Reports that the cluster is no longer available, and why.
+    pub async fn unavailable(&self, cluster: &EtcdCluster, condition: &Condition) {
+        let (reason, message) = (&condition.reason, &condition.message);
+        self.publish(cluster, EventType::Warning, reason, message, &cluster.name_any(), message.clone()).await;
+    }
+
+    /// Reports what the cluster waits for.
+    pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
+        let type_ = if waiting.is_warning() { EventType::Warning } else { EventType::Normal };
+        self.publish(cluster, type_, waiting.reason, &waiting.message, &cluster.name_any(), waiting.message.clone())
+            .await;
+    }
+
+    /// Reports that something failed, and why.
+    pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, why: String) {
+        self.publish(object, EventType::Warning, reason, &why.clone(), &object.name_any(), why).await;
+    }
+
+    async fn publish<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        type_: EventType,
+        reason: &str,
+        action: &str,
+        about: &str,
+        note: String,
+    ) {
+        let note = shortened(&note, LONGEST_NOTE).to_owned();
+        // Events that differ only in their note are aggregated, so the action of each says what it is about.
+        let action = shortened(action, LONGEST_ACTION).to_owned();
+        let about = ObjectReference {
+            name: Some(about.to_owned()),
+            namespace: object.namespace(),
+            ..ObjectReference::default()
+        };
+        let event = Event { type_, reason: reason.into(), note: Some(note), action, secondary: Some(about) };
+        // Events are best effort: what they report has happened, whether they arrive or not.
+        if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
+            warn!(%error, reason, "cannot publish an event");
+        }
+    }
+}
+
+/// The longest prefix of a text that fits into so many bytes without splitting a character.
+fn shortened(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API server counts bytes: `3.6.16 → 3.6.99` has two more of them than characters.
+    #[test]
+    fn text_with_long_characters_is_shortened_to_what_the_api_server_takes() {
+        let message = format!("{}→{}", "a".repeat(126), "b".repeat(100));
+        assert_eq!(shortened(&message, LONGEST_ACTION), "a".repeat(126), "the arrow would be the bytes 127 to 129");
+        assert_eq!(shortened(&message, 129), format!("{}→", "a".repeat(126)));
+        assert_eq!(shortened("short →", LONGEST_ACTION), "short →");
+        assert_eq!(shortened("", 0), "");
+    }
+}
