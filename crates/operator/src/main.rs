@@ -22,7 +22,12 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 
-#[tokio::main]
+// Memory of a burst (a list of all pods, say) is given back to the system, which the allocator of glibc does not do.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+// As many threads as the operator can use: by default there would be one for each core of the node.
+#[tokio::main(worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(options) => run::run(options).await,

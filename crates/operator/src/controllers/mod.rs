@@ -1,5 +1,5 @@
 //! The controllers, a folder for each kind: `cluster`, `backup`, `backup_schedule`, `restore`. `start` connects them to
-//! the watches; `context` and `caches` are what they share; an `agent_job` is a Job whose pod does one task of backups
+//! the watches; `context` and `caches` (with `trim`) are what they share; an `agent_job` is a Job whose pod does one task of backups
 //! and restores.
 //!
 //! Each has a `reconcile`, which goes one way: observe, plan (in `etcd_operator_core`), act, report. Decisions belong in
@@ -14,3 +14,4 @@ mod cluster;
 mod context;
 mod restore;
 pub mod start;
+mod trim;

@@ -10,8 +10,7 @@ use futures::channel::mpsc;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, select_all};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::Controller;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
@@ -26,7 +25,7 @@ use super::cluster::memory::Memories;
 use super::cluster::rollout_slots::RolloutSlots;
 use super::cluster::{self, node};
 use super::context::Context;
-use super::{backup, backup_schedule, restore};
+use super::{backup, backup_schedule, restore, trim};
 use crate::objects::pod::Settings;
 use crate::runtime::controller::{Driver, Kind};
 use crate::runtime::events::Events;
@@ -116,19 +115,19 @@ fn start(scope: &Scope, work: &Work, shared: &Shared) -> ([BoxStream<'static, ()
     let etcd = || watcher::Config::default().labels(&format!("{}={}", labels::APP, labels::APP_NAME));
     let (clusters, changed_clusters) = watch(scope.api(client), whole(watcher::Config::default(), |_| None));
     let (peers, changed_peers) = watch(scope.api::<Guarded<EtcdPeer>>(client), whole(etcd(), by_label));
-    let (pods, changed_pods) = watch(scope.api::<Pod>(client), whole(etcd(), by_label));
-    let (claims, changed_claims) = watch(scope.api::<PersistentVolumeClaim>(client), whole(etcd(), by_label));
-    let (services, changed_services) = watch(scope.api::<Service>(client), whole(etcd(), by_label));
-    let (budgets, changed_budgets) = watch(scope.api::<PodDisruptionBudget>(client), whole(etcd(), by_label));
-    let watched_nodes = Watched { config: watcher::Config::default(), trim: node::trim, owner_of: |_| None };
-    let (nodes, changed_nodes) = watch(Api::<Node>::all(client.clone()), watched_nodes);
+    let (pods, changed_pods) = watch(scope.api(client), trimmed(etcd(), trim::pod, by_label));
+    let (claims, changed_claims) = watch(scope.api(client), trimmed(etcd(), trim::claim, by_label));
+    let (services, changed_services) = watch(scope.api(client), trimmed(etcd(), trim::service, by_label));
+    let (budgets, changed_budgets) = watch(scope.api(client), trimmed(etcd(), trim::budget, by_label));
+    let all = watcher::Config::default();
+    let (nodes, changed_nodes) = watch(Api::all(client.clone()), trimmed(all, node::trim, |_| None));
     let of_a_schedule = |backup: &Guarded<EtcdBackup>| owner_of_kind(backup, "EtcdBackupSchedule");
     let (backups, changed_backups) = watch(scope.api(client), whole(watcher::Config::default(), of_a_schedule));
     let (schedules, changed_schedules) = watch(scope.api(client), whole(watcher::Config::default(), of_schedule));
     let (restores, changed_restores) = watch(scope.api(client), whole(watcher::Config::default(), of_restore));
     let (jobs, changed_jobs) = watch(scope.api::<Job>(client), whole(labelled_agent_jobs(), |_| None));
     let of_a_job = |pod: &Pod| owner_of_kind(pod, "Job");
-    let (job_pods, changed_job_pods) = watch(scope.api::<Pod>(client), whole(labelled_agent_jobs(), of_a_job));
+    let (job_pods, changed_job_pods) = watch(scope.api(client), trimmed(labelled_agent_jobs(), trim::pod, of_a_job));
     let caches = Caches {
         clusters,
         peers,
@@ -236,7 +235,12 @@ fn start(scope: &Scope, work: &Work, shared: &Shared) -> ([BoxStream<'static, ()
 
 /// To watch objects of which all is kept.
 fn whole<K>(config: watcher::Config, owner_of: fn(&K) -> Option<String>) -> Watched<K> {
-    Watched { config, trim: |_| {}, owner_of }
+    trimmed(config, |_| {}, owner_of)
+}
+
+/// To watch objects of which only some is kept.
+fn trimmed<K>(config: watcher::Config, trim: fn(&mut K), owner_of: fn(&K) -> Option<String>) -> Watched<K> {
+    Watched { config, trim, owner_of }
 }
 
 /// The cluster that an object belongs to, by its label.
