@@ -8,7 +8,8 @@ use crate::cluster::quorum::quorum;
 use crate::cluster::tests::support::names;
 
 pub struct Etcd {
-    pub token: String,
+    /// What its ID and those of its initial members are derived from.
+    pub bootstrap: Bootstrap,
     pub cluster_id: u64,
     pub members: Vec<Member>,
     pub leader: Option<u64>,
@@ -22,18 +23,18 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    pub fn found(bootstrap: &Bootstrap) -> Self {
+    pub fn found(bootstrap: Bootstrap) -> Self {
         let initial_member =
-            |ordinal: u32| new_member(identity_of(&names(), bootstrap, ordinal).member_id, ordinal, false);
+            |ordinal: u32| new_member(identity_of(&names(), &bootstrap, ordinal).member_id, ordinal, false);
         Etcd {
-            token: bootstrap.token.clone(),
-            cluster_id: cluster_id(&names(), bootstrap),
+            cluster_id: cluster_id(&names(), &bootstrap),
             members: (0..bootstrap.size).map(initial_member).collect(),
             leader: None,
             minor: None,
             downgrade: None,
             acknowledged: 0,
             added: 0,
+            bootstrap,
         }
     }
 
@@ -82,10 +83,14 @@ fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
 impl World {
     /// Initial members form a cluster when a quorum of them runs.
     pub fn form_etcd(&mut self) {
-        let Some(bootstrap) = self.api.cluster.bootstrap.clone() else { return };
-        let etcd = Etcd::found(&bootstrap);
-        let is_another = self.etcd.as_ref().is_none_or(|known| known.cluster_id != etcd.cluster_id);
-        if is_another && etcd.has_quorum(self) {
+        let Some(bootstrap) = &self.api.cluster.bootstrap else { return };
+        // The IDs are hashes, which are worth computing only if there are enough processes to be a quorum.
+        let is_another = self.etcd.as_ref().is_none_or(|known| known.bootstrap != *bootstrap);
+        if !is_another || self.processes.len() < quorum(bootstrap.size as usize) {
+            return;
+        }
+        let etcd = Etcd::found(bootstrap.clone());
+        if etcd.has_quorum(self) {
             self.note(|| "etcd: the initial members have formed a cluster".to_owned());
             self.etcd = Some(etcd);
         }

@@ -23,17 +23,25 @@ impl World {
 
     /// Kubelets report whether pods are ready; pods on unreachable nodes count as not ready.
     pub fn probe_pods(&mut self) {
-        for pod in self.api.pods.values_mut() {
+        let runs = |pod: &PodObject| {
             let process = self.processes.iter().find(|process| process.pod == pod.uid);
-            pod.ready = process.is_some_and(|process| !process.hung && self.machines[process.machine].is_reachable());
+            process.is_some_and(|process| self.answers(process))
+        };
+        let changed = self.api.pods.iter().map(|(ordinal, pod)| (*ordinal, pod.ready, runs(pod)));
+        let changed: Vec<(u32, bool)> =
+            changed.filter(|(_, was, is)| was != is).map(|(ordinal, _, is)| (ordinal, is)).collect();
+        for (ordinal, ready) in changed {
+            if let Some(pod) = self.api.pods.get_mut(&ordinal) {
+                pod.ready = ready;
+            }
         }
     }
 
     fn notice_nodes(&mut self) {
-        for (machine, node) in self.machines.iter().zip(&mut self.api.nodes) {
-            match (machine.is_reachable(), node.down_since) {
-                (true, Some(_)) => node.down_since = None,
-                (false, None) => node.down_since = Some(self.now),
+        for (number, machine) in self.machines.iter().enumerate() {
+            match (machine.is_reachable(), self.api.nodes[number].down_since) {
+                (true, Some(_)) => self.api.nodes[number].down_since = None,
+                (false, None) => self.api.nodes[number].down_since = Some(self.now),
                 _ => {}
             }
         }
@@ -168,7 +176,9 @@ impl World {
         if let Some(problem) = &problem {
             self.note(|| format!("kubelet: c-{ordinal} does not start: {}", problem.message));
         }
-        if let Some(pod) = self.api.pods.get_mut(&ordinal) {
+        if (&pod.problem, pod.began) != (&problem, true)
+            && let Some(pod) = self.api.pods.get_mut(&ordinal)
+        {
             (pod.problem, pod.began) = (problem, true);
         }
         Ok(())
@@ -286,7 +296,7 @@ impl World {
             let size = u32::try_from(pod.start.initial_cluster.len()).unwrap_or_default();
             let initial_member = identity_of(&names(), &Bootstrap { token: token.clone(), size }, ordinal);
             let Some(etcd) = &self.etcd else { return Ok(Ok(initial_member)) };
-            if etcd.token != *token {
+            if etcd.bootstrap.token != *token {
                 return if self.is_anything_left_of(etcd) {
                     Err("another cluster was bootstrapped over this one".to_owned())
                 } else {

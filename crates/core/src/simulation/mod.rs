@@ -2,10 +2,11 @@
 //! The rules must hold after every event; and once no more faults occur, the cluster must reach the desired state, or
 //! report that it can't.
 //!
-//! `world` is the state, `kubernetes` and `etcd` what those do by themselves, `operator` takes the steps, and `effects`
-//! has what a step does; `faults` may happen, `rules` must hold, `mutants` are operators that break them; `random`
-//! makes chance repeatable and `trace` describes the steps. No decision is made here: the planner is the one that the
-//! operator uses. The same seed always gives the same run:
+//! `world` is the state, `kubernetes` and `etcd` what those do by themselves, `observe` what the operator sees of it;
+//! `operator` takes the steps, and `effects` has what a step does; `faults` may happen, `rules` must hold, `mutants` are
+//! operators that break them; `random` makes chance repeatable, `shared` makes copies cheap, and `trace` describes the
+//! steps. No decision is made here: the planner is the one that the operator uses. The same seed always gives the same
+//! run:
 //!
 //! ```text
 //! make simulate SEEDS=1000000     as many runs as you like, on all cores
@@ -17,9 +18,11 @@ mod etcd;
 mod faults;
 mod kubernetes;
 mod mutants;
+mod observe;
 mod operator;
 mod random;
 mod rules;
+mod shared;
 mod trace;
 mod world;
 

@@ -1,6 +1,8 @@
 //! Operators with one defect each. The simulation must catch all of them: a rule that no mutant breaks is a rule that
 //! is not checked.
 
+use std::borrow::Cow;
+
 use crate::cluster::observed::{DataState, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::scaling::next_membership_change;
@@ -120,7 +122,7 @@ impl Mutant {
     /// The operator's plan, with the mutant's defect.
     pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
         let Some(mutant) = mutant else { return plan(observed) };
-        let mut planned = plan(&mutant.see(observed));
+        let mut planned = plan(mutant.see(observed).as_ref());
         let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason);
         let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
         match mutant {
@@ -227,14 +229,14 @@ impl Mutant {
     }
 
     /// The observation as the mutant sees it.
-    fn see(self, observed: &Observed) -> Observed {
-        let mut seen = observed.clone();
+    fn see(self, observed: &Observed) -> Cow<'_, Observed> {
+        let mut seen = Cow::Borrowed(observed);
         match self {
-            Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.cluster_id = None,
-            Mutant::IgnoresThePause => seen.paused = None,
-            Mutant::CountsEveryMoment => seen.observed_unhealthy_since = seen.unhealthy_since.clone(),
-            Mutant::ForgetsWhoWroteTheLogs => seen.versions.oldest_log = Some("3.6.0".to_owned()),
-            Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.agree_on_what_is_wanted(),
+            Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.to_mut().cluster_id = None,
+            Mutant::IgnoresThePause => seen.to_mut().paused = None,
+            Mutant::CountsEveryMoment => seen.to_mut().observed_unhealthy_since = observed.unhealthy_since.clone(),
+            Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().versions.oldest_log = Some("3.6.0".to_owned()),
+            Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.to_mut().agree_on_what_is_wanted(),
             _ => {}
         }
         seen

@@ -11,11 +11,12 @@ use super::effects::{
     on_the_same_pod, record, recreate_peer,
 };
 use super::mutants::Mutant;
+use super::shared::Shared;
 use super::trace::{all_of, brief};
 use super::world::{Api, Broken, PodObject, World, is_refused};
 use crate::cluster::diagnosis::unhealthy_since;
 use crate::cluster::health_history::HealthHistory;
-use crate::cluster::observed::{Claim, Observed};
+use crate::cluster::observed::{Claim, Observed, Peer};
 use crate::cluster::plan::{Plan, Start, Step, is_confirmed};
 use crate::cluster::status::status_to_report;
 
@@ -102,7 +103,7 @@ impl Operator {
     /// Takes the next step, or reports if there is none.
     pub fn go_on(&mut self, world: &mut World) -> Result<(), Broken> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
-        let Some(step) = work.plan.steps.get(work.taken).cloned() else {
+        let Some(step) = work.plan.steps.get(work.taken) else {
             report(world, &work);
             return Ok(());
         };
@@ -112,8 +113,8 @@ impl Operator {
             self.work = Some(work);
             return Ok(());
         }
-        let effect = self.carry_out(world, &work.seen, &step)?;
-        world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(&step)));
+        let effect = self.carry_out(world, &work.seen, step)?;
+        world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(step)));
         match (effect, step.ordinal()) {
             (Effect::Failed, None) => {
                 report(world, &work);
@@ -126,9 +127,28 @@ impl Operator {
         Ok(())
     }
 
+    /// What the reconcile in progress does.
+    pub fn planned(&self) -> Option<&Plan> {
+        self.work.as_ref().map(|work| &work.plan)
+    }
+
+    /// Whether the reconcile in progress has nothing to do or to wait for, and found all members healthy.
+    pub fn sees_nothing_to_do(&self) -> bool {
+        self.work.as_ref().is_some_and(|Work { observed, plan, .. }| {
+            let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
+            let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
+            *plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member))
+        })
+    }
+
     /// Reconciles without interruption.
     pub fn reconcile(&mut self, world: &mut World) -> Result<(), Broken> {
         self.begin(world)?;
+        self.finish(world)
+    }
+
+    /// Takes all remaining steps of the reconcile in progress.
+    pub fn finish(&mut self, world: &mut World) -> Result<(), Broken> {
         while self.is_working() {
             self.go_on(world)?;
         }
@@ -314,8 +334,10 @@ fn report(world: &mut World, work: &Work) {
         // The pod of an earlier EtcdPeer may be the one that answers.
         let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
         let template = world.api.templates.get(ordinal).copied().unwrap_or_default();
-        let same = world.api.peers.get_mut(ordinal).filter(|peer| Some((&peer.version, template)) == made_from);
-        if let Some(peer) = same {
+        let is_same = |peer: &Peer| Some((&peer.version, template)) == made_from;
+        if world.api.peers.get(ordinal).is_some_and(|peer| !peer.proven && is_same(peer))
+            && let Some(peer) = world.api.peers.get_mut(ordinal)
+        {
             peer.proven = true;
         }
     }
@@ -326,8 +348,8 @@ fn report(world: &mut World, work: &Work) {
     let now = Time(Timestamp::from_second(world.now).unwrap());
     let status = status_to_report(&work.observed, &work.plan, &cluster.status, None, &now);
     let unhealthy = unhealthy_since(&work.observed);
-    if cluster.status != status || cluster.unhealthy_since != unhealthy {
-        (cluster.status, cluster.unhealthy_since) = (status, unhealthy);
+    if *cluster.status != status || cluster.unhealthy_since != unhealthy {
+        (cluster.status, cluster.unhealthy_since) = (Shared::new(status), unhealthy);
         cluster.version += 1;
     }
 }

@@ -37,7 +37,7 @@ const NEVER_RESTS: &str = "it never comes to rest";
 /// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one.
 pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     world.note(|| "all machines are repaired".to_owned());
-    for (machine, node) in world.machines.iter_mut().zip(&mut world.api.nodes) {
+    for (machine, node) in world.machines.iter_mut().zip(world.api.nodes.iter_mut()) {
         (machine.on, machine.connected, node.fenced) = (true, true, false);
     }
     // Data in the only pod would be lost with any change to it.
@@ -115,23 +115,21 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
         world.settle()?;
         check(world)?;
         operator.cache = world.api.clone();
-        let plan = operator.plan(world);
-        let observed = world.observe(&world.api);
-        let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
-        let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
-        if plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member)) {
-            // One more reconcile has nothing to do but to report.
-            operator.reconcile(world)?;
-            return check_desired_state(world).map(|()| true);
-        }
-        operator.reconcile(world)?;
-        check(world)?;
+        operator.begin(world)?;
+        let at_rest = operator.sees_nothing_to_do();
         // Waiting is fast-forwarded, but not beyond the time for which clients stay drained.
-        world.now += match &plan.waiting {
-            _ if !plan.steps.is_empty() => 5,
-            Some(waiting) if waiting.reason == "Draining" => 5,
+        let pause = match operator.planned() {
+            Some(plan) if !plan.steps.is_empty() => 5,
+            Some(Plan { waiting: Some(waiting), .. }) if waiting.reason == "Draining" => 5,
             _ => 300,
         };
+        operator.finish(world)?;
+        if at_rest {
+            // The reconcile had nothing to do but to report.
+            return check_desired_state(world).map(|()| true);
+        }
+        check(world)?;
+        world.now += pause;
     }
     check_lost_for_good(world, &operator.plan(world)).map(|()| false)
 }

@@ -1,5 +1,5 @@
 //! The world of one cluster: what the API server stores, the machines and disks, the processes that actually run, and
-//! etcd with its members. The operator sees it through `observe`, from what its caches hold.
+//! etcd with its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,9 @@ use etcd_operator_api::EtcdClusterStatus;
 
 use super::etcd::Etcd;
 use super::random::Random;
-use crate::cluster::observed::{
-    Answer, Bootstrap, Claim, Identity, Membership, Node, Observed, Peer, Pod, Problem, Versions,
-};
+use super::shared::Shared;
+use crate::cluster::observed::{Bootstrap, Claim, Identity, Node, Observed, Peer, Problem};
 use crate::cluster::plan::Start;
-use crate::cluster::quorum::quorum;
-use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
-use crate::cluster::tests::support::names;
 
 pub const REPLACE_AFTER: i64 = 300;
 const START: i64 = 1_800_000_000;
@@ -51,16 +47,16 @@ pub struct World {
     pub trace: Option<Vec<String>>,
 }
 
-/// What the API server stores. The operator's caches are stale copies of parts of it.
+/// What the API server stores. The operator's caches are stale copies of parts of it, which share what has not changed.
 #[derive(Clone)]
 pub struct Api {
-    pub cluster: Cluster,
-    pub peers: BTreeMap<u32, Peer>,
+    pub cluster: Shared<Cluster>,
+    pub peers: Shared<BTreeMap<u32, Peer>>,
     /// The template that each EtcdPeer was created from, besides its version.
-    pub templates: BTreeMap<u32, u32>,
-    pub pods: BTreeMap<u32, PodObject>,
-    pub claims: BTreeMap<u32, ClaimObject>,
-    pub nodes: Vec<Node>,
+    pub templates: Shared<BTreeMap<u32, u32>>,
+    pub pods: Shared<BTreeMap<u32, PodObject>>,
+    pub claims: Shared<BTreeMap<u32, ClaimObject>>,
+    pub nodes: Shared<Vec<Node>>,
 }
 
 /// The EtcdCluster.
@@ -83,7 +79,7 @@ pub struct Cluster {
     pub bootstrap: Option<Bootstrap>,
     pub cluster_id: Option<u64>,
     pub unhealthy_since: BTreeMap<u64, i64>,
-    pub status: EtcdClusterStatus,
+    pub status: Shared<EtcdClusterStatus>,
 }
 
 #[derive(Clone)]
@@ -177,19 +173,19 @@ impl World {
             bootstrap: None,
             cluster_id: None,
             unhealthy_since: BTreeMap::new(),
-            status: EtcdClusterStatus::default(),
+            status: Shared::default(),
         };
         World {
             random,
             now: START,
             storage,
             api: Api {
-                cluster,
-                peers: BTreeMap::new(),
-                templates: BTreeMap::new(),
-                pods: BTreeMap::new(),
-                claims: BTreeMap::new(),
-                nodes: vec![Node::default(); machines],
+                cluster: Shared::new(cluster),
+                peers: Shared::default(),
+                templates: Shared::default(),
+                pods: Shared::default(),
+                claims: Shared::default(),
+                nodes: Shared::new(vec![Node::default(); machines]),
             },
             machines: (0..machines).map(|_| Machine { on: true, connected: true }).collect(),
             disks: Vec::new(),
@@ -253,147 +249,6 @@ impl World {
         let claim = self.api.claims.get(&ordinal).and_then(|claim| claim.disk);
         claim.or_else(|| self.api.pods.get(&ordinal)?.own_disk)
     }
-
-    /// The operator's observation: Kubernetes from these objects, and etcd itself, which is always queried live.
-    pub fn observe(&self, seen: &Api) -> Observed {
-        let cluster = &seen.cluster;
-        Observed {
-            names: names(),
-            uid: format!("life-{}", cluster.lives),
-            replicas: cluster.replicas,
-            durable: self.storage != Storage::Ephemeral,
-            restores: cluster.restores,
-            deleting: false,
-            paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
-            now: self.now,
-            replace_after: Some(REPLACE_AFTER),
-            defragments: true,
-            quota: 1 << 30,
-            bootstrap: cluster.bootstrap.clone(),
-            cluster_id: cluster.cluster_id,
-            versions: Versions {
-                wanted: cluster.wanted.to_owned(),
-                accepted: cluster.accepted.clone(),
-                oldest_log: cluster.oldest_log.clone(),
-                noted: seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max(),
-                cluster: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(|| {
-                    let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
-                    noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
-                }),
-                downgrade: self.quorum().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
-                flags: Vec::new(),
-            },
-            backup_first: Default::default(),
-            outdated: see_outdated(seen),
-            has_rollout_slot: true,
-            migrates: false,
-            peers: seen.peers.clone(),
-            pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
-            claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
-            answers: self.ask(seen),
-            membership: self.quorum().map(Etcd::membership),
-            local_membership: self.local_membership(seen),
-            unhealthy_since: cluster.unhealthy_since.clone(),
-            observed_unhealthy_since: BTreeMap::new(),
-            alarms: BTreeSet::new(),
-            compacted: None,
-            differing: BTreeSet::new(),
-        }
-    }
-
-    /// etcd, if the operator reaches a member that has a quorum.
-    fn quorum(&self) -> Option<&Etcd> {
-        let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
-        let speaks = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
-        self.processes.iter().find(speaks).map(|_| etcd)
-    }
-
-    /// Whether the operator can reach a process.
-    fn is_reached(&self, process: &Process) -> bool {
-        self.answers(process) && !self.hidden.contains(&process.machine)
-    }
-
-    /// The cluster version that etcd reports, if a quorum can be queried.
-    fn cluster_version(&self) -> Option<String> {
-        Some(format!("3.{}.0", self.quorum()?.minor?))
-    }
-
-    /// Queries every known pod at its known address: a pod that is gone does not answer.
-    fn ask(&self, seen: &Api) -> BTreeMap<u32, Result<Answer, String>> {
-        let mut answers = BTreeMap::new();
-        for (ordinal, pod) in &seen.pods {
-            let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
-            let answer =
-                if self.is_reached(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
-            answers.insert(*ordinal, answer);
-        }
-        answers
-    }
-
-    /// The membership according to a member that answers without a quorum.
-    fn local_membership(&self, seen: &Api) -> Option<Membership> {
-        let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
-        let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
-        let answers = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
-        let mut reached = self.processes.iter().filter(known).filter(answers);
-        reached.next().map(|_| etcd.membership())
-    }
-
-    fn answer_of(&self, process: &Process) -> Answer {
-        let etcd = self.etcd.as_ref().filter(|etcd| etcd.cluster_id == process.identity.cluster_id);
-        let member = etcd.and_then(|etcd| etcd.member(process.identity.member_id));
-        let learner = member.is_some_and(|member| member.learner);
-        let quorum = etcd.filter(|etcd| etcd.has_quorum(self));
-        Answer {
-            identity: process.identity,
-            leader: quorum.and_then(|etcd| etcd.leader),
-            learner,
-            version: process.version.clone(),
-            // A process whose disk was emptied underneath does not know it.
-            storage_version: self.disks[process.disk]
-                .data
-                .map(|data| data.minor)
-                .or_else(|| etcd?.minor)
-                .map(|minor| format!("3.{minor}.0")),
-            db_size: 0,
-            db_in_use: 0,
-            reads: member.is_some() && !learner && quorum.is_some(),
-        }
-    }
-
-    /// The members whose data differs from that of a majority, according to a comparison of all voters; or that were
-    /// known to differ before, while all the others agree. `None` if they can't be compared, or the comparison is
-    /// inconclusive.
-    pub fn differing(&self, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
-        let etcd = self.quorum()?;
-        let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
-        if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {
-            return None;
-        }
-        let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
-        let running = self.processes.iter().filter(|process| etcd.connects(self, process));
-        let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
-        let right = etcd.voters().filter(|it| !corrupt.contains(&it.id)).count();
-        let is_known = right > 0 && corrupt.iter().all(|id| known.contains(id));
-        (right >= quorum(etcd.voters().count()) || is_known).then_some(corrupt)
-    }
-}
-
-fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
-    let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
-        peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
-    };
-    // Resources could be changed in place, if the pod ran.
-    let method = |ordinal: &u32, peer: &Peer| {
-        let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
-        if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
-    };
-    let change = |ordinal: &u32, peer: &Peer| SpecDiff {
-        fields: vec![format!("{} or its template", peer.version)],
-        method: method(ordinal, peer),
-    };
-    let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
-    outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
 }
 
 /// Whether Kubernetes rejects pods that are created from a template: because of an unknown class, a policy or a quota.
@@ -409,25 +264,4 @@ pub fn fits_no_node(template: u32) -> bool {
 /// The minor version of a version.
 pub fn minor_of(version: &str) -> u64 {
     version.split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("a version")
-}
-
-fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
-    Pod {
-        deleting: pod.deleting,
-        finished: false,
-        expected: Some(pod.start.expected),
-        serves_clients: pod.start.serves_clients,
-        leaving_since: pod.leaving_since,
-        created: pod.created,
-        deleting_since: pod.deleting_since,
-        began: pod.began,
-        restoring: false,
-        ready: pod.ready,
-        node: pod.node.map(|node| seen.nodes[node]),
-        problem: pod.problem.clone(),
-    }
-}
-
-fn see_claim(claim: &ClaimObject, seen: &Api) -> Claim {
-    Claim { node: claim.chosen.map(|node| seen.nodes[node]), ..claim.claim.clone() }
 }

@@ -1,0 +1,174 @@
+//! What the operator observes: Kubernetes through its caches, and etcd as far as it can be reached.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::etcd::Etcd;
+use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, fits_no_node, minor_of};
+use crate::cluster::observed::{Answer, Claim, Membership, Observed, Peer, Pod, Versions};
+use crate::cluster::quorum::quorum;
+use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
+use crate::cluster::tests::support::names;
+
+impl World {
+    /// The operator's observation: Kubernetes from these objects, and etcd itself, which is always queried live.
+    pub fn observe(&self, seen: &Api) -> Observed {
+        let cluster = &seen.cluster;
+        Observed {
+            names: names(),
+            uid: format!("life-{}", cluster.lives),
+            replicas: cluster.replicas,
+            durable: self.storage != Storage::Ephemeral,
+            restores: cluster.restores,
+            deleting: false,
+            paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
+            now: self.now,
+            replace_after: Some(REPLACE_AFTER),
+            defragments: true,
+            quota: 1 << 30,
+            bootstrap: cluster.bootstrap.clone(),
+            cluster_id: cluster.cluster_id,
+            versions: Versions {
+                wanted: cluster.wanted.to_owned(),
+                accepted: cluster.accepted.clone(),
+                oldest_log: cluster.oldest_log.clone(),
+                noted: seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max(),
+                cluster: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(|| {
+                    let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
+                    noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
+                }),
+                downgrade: self.quorum().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
+                flags: Vec::new(),
+            },
+            backup_first: Default::default(),
+            outdated: see_outdated(seen),
+            has_rollout_slot: true,
+            migrates: false,
+            peers: BTreeMap::clone(&seen.peers),
+            pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
+            claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
+            answers: self.ask(seen),
+            membership: self.quorum().map(Etcd::membership),
+            local_membership: self.local_membership(seen),
+            unhealthy_since: cluster.unhealthy_since.clone(),
+            observed_unhealthy_since: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            compacted: None,
+            differing: BTreeSet::new(),
+        }
+    }
+
+    /// etcd, if the operator reaches a member that has a quorum.
+    fn quorum(&self) -> Option<&Etcd> {
+        let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
+        let speaks = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
+        self.processes.iter().find(speaks).map(|_| etcd)
+    }
+
+    /// Whether the operator can reach a process.
+    fn is_reached(&self, process: &Process) -> bool {
+        self.answers(process) && !self.hidden.contains(&process.machine)
+    }
+
+    /// The cluster version that etcd reports, if a quorum can be queried.
+    fn cluster_version(&self) -> Option<String> {
+        Some(format!("3.{}.0", self.quorum()?.minor?))
+    }
+
+    /// Queries every known pod at its known address: a pod that is gone does not answer.
+    fn ask(&self, seen: &Api) -> BTreeMap<u32, Result<Answer, String>> {
+        let mut answers = BTreeMap::new();
+        for (ordinal, pod) in seen.pods.iter() {
+            let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
+            let answer =
+                if self.is_reached(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
+            answers.insert(*ordinal, answer);
+        }
+        answers
+    }
+
+    /// The membership according to a member that answers without a quorum.
+    fn local_membership(&self, seen: &Api) -> Option<Membership> {
+        let etcd = self.etcd.as_ref().filter(|etcd| !etcd.has_quorum(self))?;
+        let known = |process: &&Process| seen.pods.values().any(|pod| pod.uid == process.pod);
+        let answers = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
+        let mut reached = self.processes.iter().filter(known).filter(answers);
+        reached.next().map(|_| etcd.membership())
+    }
+
+    fn answer_of(&self, process: &Process) -> Answer {
+        let etcd = self.etcd.as_ref().filter(|etcd| etcd.cluster_id == process.identity.cluster_id);
+        let member = etcd.and_then(|etcd| etcd.member(process.identity.member_id));
+        let learner = member.is_some_and(|member| member.learner);
+        let quorum = etcd.filter(|etcd| etcd.has_quorum(self));
+        Answer {
+            identity: process.identity,
+            leader: quorum.and_then(|etcd| etcd.leader),
+            learner,
+            version: process.version.clone(),
+            // A process whose disk was emptied underneath does not know it.
+            storage_version: self.disks[process.disk]
+                .data
+                .map(|data| data.minor)
+                .or_else(|| etcd?.minor)
+                .map(|minor| format!("3.{minor}.0")),
+            db_size: 0,
+            db_in_use: 0,
+            reads: member.is_some() && !learner && quorum.is_some(),
+        }
+    }
+
+    /// The members whose data differs from that of a majority, according to a comparison of all voters; or that were
+    /// known to differ before, while all the others agree. `None` if they can't be compared, or the comparison is
+    /// inconclusive.
+    pub fn differing(&self, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
+        let etcd = self.quorum()?;
+        let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
+        if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {
+            return None;
+        }
+        let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
+        let running = self.processes.iter().filter(|process| etcd.connects(self, process));
+        let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
+        let right = etcd.voters().filter(|it| !corrupt.contains(&it.id)).count();
+        let is_known = right > 0 && corrupt.iter().all(|id| known.contains(id));
+        (right >= quorum(etcd.voters().count()) || is_known).then_some(corrupt)
+    }
+}
+
+fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
+    let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
+        peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
+    };
+    // Resources could be changed in place, if the pod ran.
+    let method = |ordinal: &u32, peer: &Peer| {
+        let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
+        if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
+    };
+    let change = |ordinal: &u32, peer: &Peer| SpecDiff {
+        fields: vec![format!("{} or its template", peer.version)],
+        method: method(ordinal, peer),
+    };
+    let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
+    outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
+}
+
+fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
+    Pod {
+        deleting: pod.deleting,
+        finished: false,
+        expected: Some(pod.start.expected),
+        serves_clients: pod.start.serves_clients,
+        leaving_since: pod.leaving_since,
+        created: pod.created,
+        deleting_since: pod.deleting_since,
+        began: pod.began,
+        restoring: false,
+        ready: pod.ready,
+        node: pod.node.map(|node| seen.nodes[node]),
+        problem: pod.problem.clone(),
+    }
+}
+
+fn see_claim(claim: &ClaimObject, seen: &Api) -> Claim {
+    Claim { node: claim.chosen.map(|node| seen.nodes[node]), ..claim.claim.clone() }
+}
