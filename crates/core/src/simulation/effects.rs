@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 
+use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
 use crate::cluster::observed::{Claim, Member, Peer};
@@ -67,12 +68,19 @@ pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effe
     if let Some((etcd, member)) = member.filter(|(etcd, member)| etcd.is_up(world, member)) {
         let voters = etcd.voters().count();
         let others = etcd.voters().filter(|it| it.id != member.id && etcd.is_up(world, it)).count();
-        if voters > 2 && etcd.has_quorum(world) && others < quorum(voters) {
-            return Err(format!("c-{ordinal} is restarted, and only {others} of the other voters are up"));
+        if voters > 2 && etcd.has_quorum(world) {
+            world.coverage.judge(Rule::RestartKeepsTheQuorum);
+            if others < quorum(voters) {
+                return Err(format!("c-{ordinal} is restarted, and only {others} of the other voters are up"));
+            }
         }
-        if voters > 1 && etcd.leader == Some(member.id) {
-            return Err(format!("c-{ordinal} is restarted while it leads"));
+        if voters > 1 {
+            world.coverage.judge(Rule::RestartSparesTheLeader);
+            if etcd.leader == Some(member.id) {
+                return Err(format!("c-{ordinal} is restarted while it leads"));
+            }
         }
+        world.coverage.judge(Rule::RestartKeepsTheData);
         let is_claim_deleting = world.api.claims.get(&ordinal).is_some_and(|claim| claim.claim.deleting);
         if world.storage == Storage::Ephemeral || is_claim_deleting {
             return Err(format!("c-{ordinal} is restarted, and its data goes with its pod"));
@@ -103,6 +111,7 @@ pub fn on_the_same_pod(world: &mut World, seen: &Api, ordinal: u32, act: impl Fn
 /// No healthy member is restarted only because the operator can't reach it, and none whose data would be lost.
 pub fn check_restart(world: &World, ordinal: u32) -> Result<(), Broken> {
     let Some((pod, process)) = world.api.pods.get(&ordinal).zip(world.process_of(ordinal)) else { return Ok(()) };
+    world.coverage.judge(Rule::RestartSparesTheHealthy);
     let takes_part = |etcd: &Etcd| etcd.has_quorum(world) && etcd.connects(world, process);
     if pod.ready && world.answers(process) && world.etcd.as_ref().is_some_and(takes_part) {
         return Err(format!("c-{ordinal} is restarted although it is well"));
@@ -118,6 +127,7 @@ pub fn fence_pod(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, 
     if on_the_same_pod(world, seen, ordinal, |_| {}) == Effect::Failed {
         return Ok(Effect::Failed);
     }
+    world.coverage.judge(Rule::FencedPodsDoNotRun);
     let runs = world.process_of(ordinal).filter(|process| world.machines[process.machine].on);
     let is_member = |id: u64| world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some());
     if runs.is_some_and(|process| is_member(process.identity.member_id)) {
@@ -133,6 +143,7 @@ pub fn delete_claim(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effec
     let Some(claim) = world.api.claims.get(&ordinal).filter(|claim| Some(claim.uid) == known) else {
         return Ok(Effect::Failed);
     };
+    world.coverage.judge(Rule::ClaimsOutliveTheirMembers);
     let Some(etcd) = world.etcd.as_ref().filter(|etcd| etcd.has_quorum(world)) else {
         return Err(format!("c-{ordinal}'s claim is deleted while no quorum answers"));
     };
@@ -172,17 +183,22 @@ pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
 pub fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken> {
     let Some(etcd) = &world.etcd else { return Ok(()) };
     let Some(leaving) = etcd.member(id) else { return Ok(()) };
+    world.coverage.judge(Rule::RemovalSparesTheLeader);
     if etcd.leader == Some(id) {
         return Err(format!("c-{ordinal} is removed while it leads"));
     }
     let left: Vec<&Member> = etcd.voters().filter(|voter| voter.id != id).collect();
     let up = left.iter().filter(|voter| etcd.is_up(world, voter)).count();
+    if !leaving.learner {
+        world.coverage.judge(Rule::RemovalKeepsTheQuorum);
+    }
     if !leaving.learner && up < quorum(left.len()) {
         return Err(format!("c-{ordinal} is removed, and only {up} of the {} that are left are up", left.len()));
     }
     if ordinal >= world.api.cluster.replicas {
         return Ok(());
     }
+    world.coverage.judge(Rule::RemovalIsNeeded);
     let claim = world.api.claims.get(&ordinal);
     let disk = world.disk_of(ordinal).map(|disk| &world.disks[disk]);
     let keeps_its_data = claim.is_none_or(|claim| !claim.claim.deleting)

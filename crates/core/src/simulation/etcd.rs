@@ -1,6 +1,7 @@
 //! etcd as far as it matters here: its members, which of them are up, and what was acknowledged to clients. Raft itself
 //! is assumed to work; that it has the majorities that it relies on is not.
 
+use super::coverage::Rule;
 use super::world::{Broken, Process, World, minor_of};
 use crate::cluster::initial_members::{cluster_id, identity_of};
 use crate::cluster::observed::{Bootstrap, Member, Membership};
@@ -167,6 +168,9 @@ impl World {
         };
         let voters: Vec<u64> = etcd.voters().map(|voter| voter.id).filter(|id| up.contains(id)).collect();
         let most = voters.iter().map(|id| index_of(self, *id)).max().unwrap_or_default();
+        if etcd.acknowledged > 0 {
+            self.coverage.judge(Rule::AcknowledgedWritesStay);
+        }
         if most < etcd.acknowledged {
             let lost = etcd.acknowledged - most;
             return Err(format!("{lost} acknowledged writes are lost: nobody who votes has them"));

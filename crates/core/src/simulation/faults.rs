@@ -5,7 +5,7 @@ use super::world::{Broken, Process, Storage, World};
 
 /// One event. The numbers before the names in `next` are its relative frequency.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub enum Event {
     /// The operator observes and plans, takes one step, or works until its plan is done.
     Begin,
     GoOn,
@@ -42,7 +42,7 @@ enum Event {
     Recreate,
 }
 
-const WEIGHTS: &[(usize, Event)] = &[
+pub const WEIGHTS: &[(usize, Event)] = &[
     (10, Event::Begin),
     (30, Event::GoOn),
     (12, Event::Reconcile),
@@ -79,23 +79,35 @@ const WEIGHTS: &[(usize, Event)] = &[
 const VERSIONS: [&str; 9] = ["3.5.35", "3.6.12", "3.6.16", "3.6.16", "3.7.3", "3.7.3", "3.6.98", "3.6.99", "3.7.99"];
 
 pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
-    let event = next(world);
+    let place = next(world);
+    let (_, event) = WEIGHTS[place];
     let (member, machine) = (world.random.below(6) as u32, world.random.below(world.machines.len()));
-    match event {
-        Event::Begin if !operator.is_working() => return operator.begin(world),
-        Event::Begin | Event::GoOn => return operator.go_on(world),
-        Event::Reconcile if operator.is_working() => return operator.go_on(world),
-        Event::Reconcile => return operator.reconcile(world),
+    // Many events find nothing that they could strike.
+    let happens = match event {
+        Event::Begin if !operator.is_working() => operator.begin(world).map(|()| true)?,
+        Event::Begin | Event::GoOn => operator.go_on(world)?,
+        Event::Reconcile if operator.is_working() => operator.go_on(world)?,
+        Event::Reconcile => operator.reconcile(world).map(|()| true)?,
         Event::Crash => operator.crash(world),
-        Event::CatchUp => catch_up(world, operator),
-        Event::CatchUpWithAll => operator.cache = world.api.clone(),
-        Event::Settle => return world.settle(),
+        Event::CatchUp => {
+            catch_up(world, operator);
+            true
+        }
+        Event::CatchUpWithAll => {
+            operator.cache = world.api.clone();
+            true
+        }
+        Event::Settle => world.settle().map(|()| true)?,
         Event::TimePasses => {
             world.now += world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]);
             world.probe_pods();
+            true
         }
-        Event::Hide => hide(world, machine),
-        Event::Reveal => world.hidden.clear(),
+        Event::Hide => {
+            hide(world, machine);
+            true
+        }
+        Event::Reveal => !std::mem::take(&mut world.hidden).is_empty(),
         Event::TakeOutOfService => take_out_of_service(world, machine),
         Event::PowerOff | Event::PowerOn | Event::Cut | Event::PlugIn => strike_machine(world, machine, event),
         Event::CrashContainer | Event::Hang | Event::WakeUp => strike_process(world, member, event),
@@ -103,23 +115,29 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
         Event::WipeDisk | Event::CorruptDisk => strike_disk(world, member, event),
         Event::Scale | Event::ChangeVersion | Event::ChangeTemplate | Event::Pause | Event::GoOnAfterPause => {
             edit(world, event);
+            true
         }
         Event::Elect => elect(world, member),
         Event::Recreate => recreate(world),
+    };
+    if happens {
+        world.coverage.strike(place);
     }
     Ok(())
 }
 
-fn next(world: &mut World) -> Event {
+/// The place of the next event in `WEIGHTS`.
+fn next(world: &mut World) -> usize {
     let all: usize = WEIGHTS.iter().map(|(weight, _)| weight).sum();
     let mut thrown = world.random.below(all);
-    for (weight, event) in WEIGHTS {
-        if thrown < *weight {
-            return *event;
-        }
-        thrown -= weight;
-    }
-    Event::Settle
+    WEIGHTS
+        .iter()
+        .position(|(weight, _)| {
+            let is_it = thrown < *weight;
+            thrown = thrown.saturating_sub(*weight);
+            is_it
+        })
+        .expect("less was thrown than all weights together")
 }
 
 fn catch_up(world: &mut World, operator: &mut Operator) {
@@ -133,15 +151,17 @@ fn catch_up(world: &mut World, operator: &mut Operator) {
     }
 }
 
-fn strike_machine(world: &mut World, number: usize, event: Event) {
+fn strike_machine(world: &mut World, number: usize, event: Event) -> bool {
     world.note(|| format!("node {number}: {event:?}"));
     let machine = &mut world.machines[number];
+    let before = (machine.on, machine.connected);
     match event {
         Event::PowerOff => machine.on = false,
         Event::PowerOn => machine.on = true,
         Event::Cut => machine.connected = false,
         _ => machine.connected = true,
     }
+    let changes = before != (machine.on, machine.connected);
     if event_ends_processes(event) {
         world.processes.retain(|process| process.machine != number);
     }
@@ -149,6 +169,7 @@ fn strike_machine(world: &mut World, number: usize, event: Event) {
     if world.machines[number].is_reachable() {
         world.api.nodes[number].fenced = false;
     }
+    changes
 }
 
 fn event_ends_processes(event: Event) -> bool {
@@ -156,11 +177,13 @@ fn event_ends_processes(event: Event) -> bool {
 }
 
 /// Only an administrator who knows that the machine is off may say so.
-fn take_out_of_service(world: &mut World, number: usize) {
-    if !world.machines[number].on {
+fn take_out_of_service(world: &mut World, number: usize) -> bool {
+    let is_off = !world.machines[number].on;
+    if is_off {
         world.note(|| format!("node {number}: TakeOutOfService"));
         world.api.nodes[number].fenced = true;
     }
+    is_off
 }
 
 /// Affects one machine, or all of them.
@@ -172,51 +195,54 @@ fn hide(world: &mut World, number: usize) {
     world.hidden.extend((0..world.machines.len()).filter(|machine| all || *machine == number));
 }
 
-fn strike_process(world: &mut World, ordinal: u32, event: Event) {
-    let Some(position) = world.processes.iter().position(|process| process.ordinal == ordinal) else { return };
+fn strike_process(world: &mut World, ordinal: u32, event: Event) -> bool {
+    let Some(position) = world.processes.iter().position(|process| process.ordinal == ordinal) else { return false };
     let for_good = world.random.percent(15);
     world.note(|| {
         format!("c-{ordinal}: {event:?}{}", if for_good && matches!(event, Event::Hang) { " for good" } else { "" })
     });
     let process = &mut world.processes[position];
     match event {
-        Event::Hang => (process.hung, process.unkillable) = (true, process.unkillable || for_good),
-        _ if process.unkillable => {}
-        Event::WakeUp => process.hung = false,
-        _ => drop(world.processes.swap_remove(position)),
+        Event::Hang => {
+            process.unkillable |= for_good;
+            !std::mem::replace(&mut process.hung, true)
+        }
+        _ if process.unkillable => false,
+        Event::WakeUp => std::mem::take(&mut process.hung),
+        _ => {
+            world.processes.swap_remove(position);
+            true
+        }
     }
 }
 
-fn delete(world: &mut World, ordinal: u32, event: Event) {
+fn delete(world: &mut World, ordinal: u32, event: Event) -> bool {
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
         Event::DeletePod => world.delete_pod(ordinal),
         Event::DeleteClaim => {
-            if let Some(claim) = world.api.claims.get_mut(&ordinal) {
-                claim.claim.deleting = true;
-            }
+            let claim = world.api.claims.get_mut(&ordinal);
+            claim.is_some_and(|claim| !std::mem::replace(&mut claim.claim.deleting, true))
         }
         // What the EtcdPeer owns is deleted with it.
         _ => {
-            if world.api.peers.remove(&ordinal).is_some() {
+            let is_deleted = world.api.peers.remove(&ordinal).is_some();
+            if is_deleted {
                 world.delete_pod(ordinal);
             }
+            is_deleted
         }
     }
 }
 
-fn strike_disk(world: &mut World, ordinal: u32, event: Event) {
-    let Some(disk) = world.disk_of(ordinal) else { return };
+fn strike_disk(world: &mut World, ordinal: u32, event: Event) -> bool {
+    let Some(disk) = world.disk_of(ordinal) else { return false };
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
-        Event::WipeDisk => world.disks[disk].data = None,
+        Event::WipeDisk => world.disks[disk].data.take().is_some(),
         // One at a time: of two that differ, none is provably right.
-        _ if world.disks.iter().any(|disk| disk.data.is_some_and(|data| data.corrupt)) => {}
-        _ => {
-            if let Some(data) = &mut world.disks[disk].data {
-                data.corrupt = true;
-            }
-        }
+        _ if world.disks.iter().any(|disk| disk.data.is_some_and(|data| data.corrupt)) => false,
+        _ => world.disks[disk].data.as_mut().is_some_and(|data| !std::mem::replace(&mut data.corrupt, true)),
     }
 }
 
@@ -236,27 +262,29 @@ fn edit(world: &mut World, event: Event) {
     world.note(|| format!("the user: {event:?} (replicas {replicas}, version {wanted}, template {template})"));
 }
 
-fn elect(world: &mut World, ordinal: u32) {
-    let Some(etcd) = &world.etcd else { return };
+fn elect(world: &mut World, ordinal: u32) -> bool {
+    let Some(etcd) = &world.etcd else { return false };
     let candidate = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
     let whole = |id: u64| world.processes.iter().any(|it| it.identity.member_id == id && it.index >= etcd.acknowledged);
     if let Some(candidate) = candidate.filter(|id| whole(*id) && etcd.has_quorum(world))
         && let Some(etcd) = &mut world.etcd
     {
-        etcd.leader = Some(candidate);
+        let changes = etcd.leader.replace(candidate) != Some(candidate);
         world.note(|| format!("etcd: c-{ordinal} leads"));
+        return changes;
     }
+    false
 }
 
 /// The EtcdCluster is deleted with everything that it owns, and recreated when that is gone: the claims remain.
-fn recreate(world: &mut World) {
+fn recreate(world: &mut World) -> bool {
     let is_stuck = |process: &Process| process.unkillable || !world.machines[process.machine].is_reachable();
     let stuck = world.processes.iter().any(is_stuck);
     // If data is lost before the operator could annotate its version, that version can't be known.
     let holds_data = |disk: usize| world.disks[disk].data.is_some();
     let unknown = world.api.claims.values().any(|it| it.claim.version.is_none() && it.disk.is_some_and(holds_data));
     if world.storage == Storage::Ephemeral || stuck || unknown {
-        return;
+        return false;
     }
     world.note(|| "the user deletes the EtcdCluster and creates it again".to_owned());
     let ordinals: Vec<u32> = world.api.pods.keys().copied().collect();
@@ -270,6 +298,7 @@ fn recreate(world: &mut World) {
     (cluster.accepted, cluster.oldest_log) = (None, None);
     cluster.unhealthy_since.clear();
     cluster.status = Default::default();
+    true
 }
 
 /// A version of a minor that runs, and from which every other supported minor can be reached.

@@ -1,6 +1,7 @@
 //! What Kubernetes does by itself: it detects node failures, schedules pods, starts and terminates them, and
 //! garbage-collects what is deleted.
 
+use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
 use crate::cluster::initial_members::identity_of;
@@ -263,6 +264,12 @@ impl World {
     /// patch from which it is safe.
     fn check_version(&self, ordinal: u32, version: &str, disk: usize) -> Result<(), Broken> {
         let minor = minor_of(version);
+        if self.disks[disk].data.is_some() {
+            self.coverage.judge(Rule::DataIsReadable);
+        }
+        if self.disks[disk].data.is_some() && minor >= 7 {
+            self.coverage.judge(Rule::LogIsReadable);
+        }
         if self.disks[disk].data.is_some_and(|data| data.minor > minor) {
             return Err(format!("c-{ordinal} starts as {version} and cannot read its data"));
         }
@@ -270,6 +277,7 @@ impl World {
             return Err(format!("c-{ordinal} starts as {version} and cannot read its log"));
         }
         let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else { return Ok(()) };
+        self.coverage.judge(Rule::VersionsGoStepByStep);
         if minor < agreed {
             return Err(format!("c-{ordinal} starts as {version}, and the others agreed on 3.{agreed}"));
         }
@@ -280,8 +288,12 @@ impl World {
         }
         let is_member =
             |it: &&Process| self.etcd.as_ref().is_some_and(|etcd| etcd.member(it.identity.member_id).is_some());
-        let is_too_old = |it: &&Process| minor_of(&it.version) < minor && ["3.5.20", "3.6.10"].contains(&&*it.version);
-        match self.processes.iter().filter(is_member).find(is_too_old) {
+        let is_earlier = |it: &&Process| is_member(it) && minor_of(&it.version) < minor;
+        let mut earlier = self.processes.iter().filter(is_earlier).peekable();
+        if earlier.peek().is_some() {
+            self.coverage.judge(Rule::UpgradesStartFromSafePatches);
+        }
+        match earlier.find(|it| ["3.5.20", "3.6.10"].contains(&&*it.version)) {
             Some(old) => {
                 Err(format!("c-{ordinal} starts as {version} beside {}, which is too old for that", old.version))
             }
@@ -297,6 +309,7 @@ impl World {
             let initial_member = identity_of(&names(), &Bootstrap { token: token.clone(), size }, ordinal);
             let Some(etcd) = &self.etcd else { return Ok(Ok(initial_member)) };
             if etcd.bootstrap.token != *token {
+                self.coverage.judge(Rule::NoDataIsBootstrappedOver);
                 return if self.is_anything_left_of(etcd) {
                     Err("another cluster was bootstrapped over this one".to_owned())
                 } else {
@@ -336,6 +349,9 @@ impl World {
     /// Rule 3: a member that lost its data never returns under its old ID.
     fn check_return(&self, ordinal: u32, identity: Identity) -> Result<Identity, Broken> {
         let noted = self.api.peers.get(&ordinal).is_some_and(|peer| peer.started && peer.identity == Some(identity));
+        if self.api.cluster.cluster_id.is_some() {
+            self.coverage.judge(Rule::LostDataDoesNotReturn);
+        }
         if noted && self.api.cluster.cluster_id.is_some() {
             return Err(format!("c-{ordinal} lost its data and returns as {:x} again", identity.member_id));
         }

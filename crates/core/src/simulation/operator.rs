@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
+use super::coverage::Rule;
 use super::effects::{
     Effect, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade, fence_pod,
     on_the_same_pod, record, recreate_peer,
@@ -57,11 +58,14 @@ impl Operator {
         self.work.is_some()
     }
 
-    pub fn crash(&mut self, world: &mut World) {
+    /// Whether it was at work.
+    pub fn crash(&mut self, world: &mut World) -> bool {
         (self.history, self.findings) = (HealthHistory::default(), BTreeSet::new());
-        if self.work.take().is_some() {
+        let was_working = self.work.take().is_some();
+        if was_working {
             world.note(|| "the operator crashes".to_owned());
         }
+        was_working
     }
 
     pub fn plan(&self, world: &World) -> Plan {
@@ -88,7 +92,11 @@ impl Operator {
         observed.differing = self.findings.clone();
         world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);
+        world.coverage.wait(&plan);
         let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();
+        if changes > 0 {
+            world.coverage.judge(Rule::OneMembershipChange);
+        }
         if changes > 1 {
             return Err(format!("more than one membership change in a plan: {plan:?}"));
         }
@@ -100,31 +108,32 @@ impl Operator {
         Ok(())
     }
 
-    /// Takes the next step, or reports if there is none.
-    pub fn go_on(&mut self, world: &mut World) -> Result<(), Broken> {
-        let Some(mut work) = self.work.take() else { return Ok(()) };
+    /// Takes the next step, or reports if there is none. Whether it was at work.
+    pub fn go_on(&mut self, world: &mut World) -> Result<bool, Broken> {
+        let Some(mut work) = self.work.take() else { return Ok(false) };
         let Some(step) = work.plan.steps.get(work.taken) else {
             report(world, &work);
-            return Ok(());
+            return Ok(true);
         };
         work.taken += 1;
         // A failed step for one member does not block the others.
         if step.ordinal().is_some_and(|ordinal| work.failed.contains(&ordinal)) {
             self.work = Some(work);
-            return Ok(());
+            return Ok(true);
         }
         let effect = self.carry_out(world, &work.seen, step)?;
+        world.coverage.take(step, effect == Effect::Done);
         world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(step)));
         match (effect, step.ordinal()) {
             (Effect::Failed, None) => {
                 report(world, &work);
-                return Ok(());
+                return Ok(true);
             }
             (Effect::Failed, Some(ordinal)) => work.failed.push(ordinal),
             (Effect::Done, _) => {}
         }
         self.work = Some(work);
-        Ok(())
+        Ok(true)
     }
 
     /// What the reconcile in progress does.
@@ -156,6 +165,9 @@ impl Operator {
     }
 
     fn carry_out(&self, world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Broken> {
+        if step.needs_live_confirmation() && world.api.cluster.paused {
+            world.coverage.judge(Rule::PausedIsUntouched);
+        }
         if self.mutant != Some(Mutant::TrustsItsCaches)
             && step.needs_live_confirmation()
             && !is_confirmed_by(self.mutant, step, &self.look(world, &world.api))
@@ -234,6 +246,7 @@ impl Operator {
 
     fn create_pod(&self, world: &mut World, ordinal: u32, start: &Start) -> Result<Effect, Broken> {
         if start.bootstrap_token.is_some() && world.api.cluster.cluster_id.is_some() {
+            world.coverage.judge(Rule::BootstrappedOnce);
             if self.mutant == Some(Mutant::ForgetsTheBootstrap) {
                 return Err(format!("c-{ordinal} bootstraps a cluster that is bootstrapped already"));
             }
@@ -299,6 +312,7 @@ impl Operator {
                     return Ok(Effect::Failed);
                 }
                 etcd.add_learner(*ordinal);
+                world.coverage.judge(Rule::NewMembersAreLearners);
                 if self.mutant == Some(Mutant::AddsVoters)
                     && let Some(member) = etcd.members.last_mut()
                 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::coverage::Rule;
 use super::faults::version_of;
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
@@ -13,6 +14,10 @@ use crate::cluster::quorum::quorum;
 const LOOKS: usize = 150;
 
 pub fn check(world: &World) -> Result<(), Broken> {
+    world.coverage.check();
+    if world.processes.len() > 1 {
+        world.coverage.judge(Rule::ProcessesShareNothing);
+    }
     for (number, process) in world.processes.iter().enumerate() {
         for other in &world.processes[..number] {
             if process.disk == other.disk {
@@ -24,6 +29,9 @@ pub fn check(world: &World) -> Result<(), Broken> {
         }
     }
     let learners = world.etcd.iter().flat_map(|etcd| &etcd.members).filter(|member| member.learner).count();
+    if learners > 0 {
+        world.coverage.judge(Rule::OneLearner);
+    }
     if learners > 1 {
         return Err(format!("{learners} learners at a time"));
     }
@@ -135,6 +143,7 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
 }
 
 fn check_desired_state(world: &World) -> Result<(), Broken> {
+    world.coverage.judge(Rule::RestsAsAskedFor);
     let wanted: BTreeSet<u32> = (0..world.api.cluster.replicas).collect();
     let is = |what: &str, ordinals: BTreeSet<u32>| {
         if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }
@@ -184,6 +193,7 @@ fn check_desired_state(world: &World) -> Result<(), Broken> {
 /// The cluster never settled, which is right only if too much data is lost for that; and then the status must report
 /// it.
 fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
+    world.coverage.judge(Rule::OnlyLossPreventsRest);
     let stuck = || format!("{NEVER_RESTS}: {plan:?}");
     // An initial member that can't be terminated blocks the others until its machine is restarted; and one that hangs
     // with its data in its pod does until a user who knows that nothing was written yet deletes the pod.
@@ -206,6 +216,7 @@ fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     if !only_hangs && left >= quorum(etcd.voters().count()) {
         return Err(stuck());
     }
+    world.coverage.judge(Rule::LossIsReported);
     let (status, reason) = condition(world, "Available");
     // The members of a cluster may never have been recorded, or the record was lost when it was deleted and recreated.
     let reported: BTreeSet<u64> = world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();

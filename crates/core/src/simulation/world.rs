@@ -2,9 +2,11 @@
 //! etcd with its members.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use etcd_operator_api::EtcdClusterStatus;
 
+use super::coverage::Coverage;
 use super::etcd::Etcd;
 use super::random::Random;
 use super::shared::Shared;
@@ -43,6 +45,7 @@ pub struct World {
     pub away_since: BTreeMap<u64, i64>,
     /// How many objects were ever created: the source of UIDs.
     pub made: u64,
+    pub coverage: Rc<Coverage>,
     /// The events so far, if they are traced.
     pub trace: Option<Vec<String>>,
 }
@@ -157,7 +160,7 @@ pub struct Process {
 }
 
 impl World {
-    pub fn new(mut random: Random) -> Self {
+    pub fn new(mut random: Random, coverage: Rc<Coverage>) -> Self {
         let storage = random.one_of(&[Storage::Local, Storage::Local, Storage::Network, Storage::Ephemeral]);
         let machines = 3 + random.below(3);
         let cluster = Cluster {
@@ -194,6 +197,7 @@ impl World {
             hidden: BTreeSet::new(),
             away_since: BTreeMap::new(),
             made: 0,
+            coverage,
             trace: None,
         }
     }
@@ -224,12 +228,11 @@ impl World {
         !process.hung && self.machines[process.machine].is_reachable()
     }
 
-    /// Another client or a controller deletes a pod: it is to terminate.
-    pub fn delete_pod(&mut self, ordinal: u32) {
+    /// Another client or a controller deletes a pod: it is to terminate. Whether it was not yet.
+    pub fn delete_pod(&mut self, ordinal: u32) -> bool {
         let now = self.now;
-        if let Some(pod) = self.api.pods.get_mut(&ordinal).filter(|pod| !pod.deleting) {
-            (pod.deleting, pod.deleting_since) = (true, Some(now));
-        }
+        let pod = self.api.pods.get_mut(&ordinal).filter(|pod| !pod.deleting);
+        pod.map(|pod| (pod.deleting, pod.deleting_since) = (true, Some(now))).is_some()
     }
 
     /// Records which members are unhealthy in an observation that may lead to a replacement.
