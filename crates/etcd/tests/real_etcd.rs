@@ -9,8 +9,9 @@ mod support;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use etcd_operator_etcd::identity::{self, DataDir, Identity};
-use etcd_operator_etcd::{Alarm, AlarmKind, Cause, Error, MemberClient, Status, archive};
+use etcd_operator_datadir::archive;
+use etcd_operator_datadir::identity::{self, DataDir, Identity};
+use etcd_operator_etcd::{Alarm, AlarmKind, Cause, Error, MemberClient, Status};
 use support::{Etcd, answers_once, assert_cause, eventually, free_port, led_by_somebody};
 
 #[tokio::test]

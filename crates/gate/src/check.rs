@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use etcd_operator_core::cluster::observed::{ExpectedData, Identity};
 use etcd_operator_core::gate::{DataDirContents, REFUSED, StartDecision, decide_start, read_expected_data};
-use etcd_operator_etcd::{archive, identity};
+use etcd_operator_datadir::{archive, identity};
 
 /// The settings of the check, from the environment.
 pub struct Settings {

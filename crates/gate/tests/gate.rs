@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The beginning of a real log, and whose it is.
-const LOG: &[u8] = include_bytes!("../../etcd/tests/fixtures/etcd-3.6.16.wal");
+const LOG: &[u8] = include_bytes!("../../datadir/tests/fixtures/etcd-3.6.16.wal");
 const MEMBER_ID: u64 = 16363669548810677506;
 const CLUSTER_ID: u64 = 3154201346913400033;
 const GATE: &str = env!("CARGO_BIN_EXE_gate");
