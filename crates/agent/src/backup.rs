@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use etcd_operator_etcd::{Cause, Error, MemberClient, SnapshotStream, Status};
+use etcd_operator_protocol::manifest::{KvHash, Manifest};
+use etcd_operator_protocol::report::{Done, Failure, Pruned, Reason};
+use etcd_operator_protocol::task::Backup;
 use etcd_operator_store::destination::{Destination, There};
-use etcd_operator_store::manifest::{KvHash, Manifest};
-use etcd_operator_store::report::{Done, Failure, Pruned, Reason};
-use etcd_operator_store::task::Backup;
 use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use jiff::Timestamp;
 use tracing::{info, warn};

@@ -4,11 +4,11 @@ use std::env;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use etcd_operator_protocol::manifest::Manifest;
+use etcd_operator_protocol::report::{Done, Failure, SnapshotFile};
+use etcd_operator_protocol::task::{AGE_IDENTITY, Find};
 use etcd_operator_store::destination::Destination;
 use etcd_operator_store::download::download;
-use etcd_operator_store::manifest::Manifest;
-use etcd_operator_store::report::{Done, Failure, SnapshotFile};
-use etcd_operator_store::task::{AGE_IDENTITY, Find};
 use tracing::info;
 
 pub async fn check(task: &Find) -> Result<Done, Failure> {

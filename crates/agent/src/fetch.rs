@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use etcd_operator_protocol::manifest::Manifest;
+use etcd_operator_protocol::report::{Done, Failure, Reason};
+use etcd_operator_protocol::task::Fetch;
 use etcd_operator_store::destination::Destination;
-use etcd_operator_store::manifest::Manifest;
-use etcd_operator_store::report::{Done, Failure, Reason};
-use etcd_operator_store::task::Fetch;
 use tracing::info;
 
 use crate::check;

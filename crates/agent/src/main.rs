@@ -2,8 +2,8 @@
 //! reports how that ended: in its `termination_message` for the operator, and by its exit code for the Job.
 //!
 //! A file for each task: `backup`, `check`, `fetch`, `verify`, `prune`. `members` asks the members, `select_member`
-//! chooses whose snapshot is taken. How a backup is stored, and which may go, belongs in `etcd_operator_store`; the
-//! agent does not talk to Kubernetes.
+//! chooses whose snapshot is taken. How a backup is stored belongs in `etcd_operator_store`; tasks, reports and
+//! which backups may go in `etcd_operator_protocol`. The agent does not talk to Kubernetes.
 
 mod backup;
 mod check;
@@ -20,8 +20,8 @@ mod verify;
 use std::env;
 use std::process::ExitCode;
 
-use etcd_operator_store::report::{Done, FAILED, FAILED_FOR_GOOD, Failure, Reason, Report};
-use etcd_operator_store::task::{TASK, Task};
+use etcd_operator_protocol::report::{Done, FAILED, FAILED_FOR_GOOD, Failure, Reason, Report};
+use etcd_operator_protocol::task::{TASK, Task};
 use tokio::runtime::Builder;
 use tracing::{error, info};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use etcd_operator_etcd::{Error, MemberClient};
-use etcd_operator_store::report::Failure;
+use etcd_operator_protocol::report::Failure;
 use futures::future::join_all;
 use tracing::info;
 

@@ -1,8 +1,8 @@
 //! Removes the backups that no rule keeps.
 
+use etcd_operator_protocol::report::{Done, Failure, Pruned};
+use etcd_operator_protocol::task::{Prune, Retention};
 use etcd_operator_store::destination::Destination;
-use etcd_operator_store::report::{Done, Failure, Pruned};
-use etcd_operator_store::task::{Prune, Retention};
 use jiff::Timestamp;
 use tracing::info;
 

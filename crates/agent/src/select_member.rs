@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use etcd_operator_etcd::{AlarmKind, Status};
-use etcd_operator_store::report::{Failure, Reason};
+use etcd_operator_protocol::report::{Failure, Reason};
 
 /// The result of asking one address. The error names the address and the cause.
 pub type Answer = Result<MemberStatus, String>;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use etcd_operator_store::report::{Failure, Reason};
+use etcd_operator_protocol::report::{Failure, Reason};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 

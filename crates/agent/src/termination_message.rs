@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use etcd_operator_store::report::{MAX_BYTES, Report};
+use etcd_operator_protocol::report::{MAX_BYTES, Report};
 use tracing::warn;
 
 /// Where the kubelet looks for it.
@@ -61,7 +61,7 @@ fn cut(words: &mut String, excess: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_store::report::{Done, Failure, Pruned, Reason};
+    use etcd_operator_protocol::report::{Done, Failure, Pruned, Reason};
 
     use super::*;
 

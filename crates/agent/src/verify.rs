@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use etcd_operator_etcd::{Cause, Error, MemberClient, Status};
+use etcd_operator_protocol::manifest::{KvHash, Manifest};
+use etcd_operator_protocol::report::{Done, Failure, Reason};
+use etcd_operator_protocol::task::Verify;
 use etcd_operator_store::destination::Destination;
-use etcd_operator_store::manifest::{KvHash, Manifest};
-use etcd_operator_store::report::{Done, Failure, Reason};
-use etcd_operator_store::task::Verify;
 use tracing::info;
 
 use crate::numbers::{signed, unsigned};

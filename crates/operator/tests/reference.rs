@@ -12,7 +12,7 @@ const SOURCES: [&str; 2] = ["crates/core/src", "crates/operator/src"];
 
 /// Enums whose variants are reasons.
 const ENUMS: [(&str, &str); 2] =
-    [("crates/store/src/report.rs", "Reason"), ("crates/api/src/v1alpha1/restore.rs", "RestorePhase")];
+    [("crates/protocol/src/report.rs", "Reason"), ("crates/api/src/v1alpha1/restore.rs", "RestorePhase")];
 
 /// Reasons that are put together, and the literals that they are made from.
 const COMPOSED: [(&str, &str); 2] =

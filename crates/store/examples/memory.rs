@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use age::secrecy::ExposeSecret;
 use async_trait::async_trait;
 use bytes::Bytes;
+use etcd_operator_protocol::manifest::Origin;
+use etcd_operator_protocol::task::Location;
 use etcd_operator_store::destination::Destination;
 use etcd_operator_store::download::download;
-use etcd_operator_store::manifest::Origin;
-use etcd_operator_store::task::Location;
 use etcd_operator_store::upload::{Encoding, Upload};
 use object_store::memory::InMemory;
 use object_store::multipart::{MultipartStore, PartId};
@@ -87,7 +87,7 @@ fn processor_time() -> std::result::Result<f64, io::Error> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mib: usize = std::env::args().nth(1).map_or(Ok(1024), |argument| argument.parse())?;
-    let failed = |failure: etcd_operator_store::report::Failure| failure.message;
+    let failed = |failure: etcd_operator_protocol::report::Failure| failure.message;
     let identity = age::x25519::Identity::generate();
     let secret = identity.to_string().expose_secret().to_owned();
     let directory = tempfile::tempdir()?;

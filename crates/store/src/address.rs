@@ -1,10 +1,9 @@
 //! What a URL of a backup says: which store, which bucket, which object.
 
+use etcd_operator_protocol::report::{Failure, Reason};
+use etcd_operator_protocol::task::Location;
 use object_store::path::Path;
 use url::Url;
-
-use crate::report::{Failure, Reason};
-use crate::task::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {

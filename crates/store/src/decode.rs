@@ -5,9 +5,9 @@ use std::io::{self, BufReader, Cursor, Read, Write};
 
 use age::x25519::Identity;
 use age::{DecryptError, Decryptor};
+use etcd_operator_protocol::report::{Failure, Reason};
 
 use crate::failure::of_io;
-use crate::report::{Failure, Reason};
 use crate::trailer::{Fingerprint, Fingerprinting, TrailerCheck};
 
 const AGE_MAGIC: &[u8] = b"age-encryption.org/v1";

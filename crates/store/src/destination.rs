@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use etcd_operator_protocol::manifest::{Manifest, Origin, SUFFIX};
+use etcd_operator_protocol::marker::{self, Marker};
+use etcd_operator_protocol::proof::{self, Proof};
+use etcd_operator_protocol::report::{Failure, Reason};
+use etcd_operator_protocol::task::Location;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use object_store::multipart::MultipartStore;
@@ -10,11 +15,6 @@ use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 
 use crate::address::{Address, Store, invalid_request, parse};
 use crate::failure::{is_not_found, of_store};
-use crate::manifest::{Manifest, Origin, SUFFIX};
-use crate::marker::{self, Marker};
-use crate::proof::{self, Proof};
-use crate::report::{Failure, Reason};
-use crate::task::Location;
 use crate::{files, stores};
 
 /// A manifest or a marker is a page of text. What is larger is neither, and must not fill the memory.

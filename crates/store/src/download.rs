@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use bytes::{Buf, Bytes};
+use etcd_operator_protocol::manifest::Manifest;
+use etcd_operator_protocol::report::{Failure, Reason};
+use etcd_operator_protocol::task::Find;
 use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectMeta};
@@ -16,9 +19,6 @@ use crate::decode::{decode, read_identities};
 use crate::destination::Destination;
 use crate::failure::of_io;
 use crate::files;
-use crate::manifest::Manifest;
-use crate::report::{Failure, Reason};
-use crate::task::Find;
 use crate::trailer::Fingerprint;
 
 /// As much is asked for at once: so every request is short, and has all tries to itself.

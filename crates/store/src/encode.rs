@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use age::stream::StreamWriter;
 use age::x25519::Recipient;
 use bytes::Bytes;
+use etcd_operator_protocol::report::Failure;
 use tokio::sync::mpsc::Receiver;
 
 use crate::address::invalid_request;
 use crate::parts::PartWriter;
-use crate::report::Failure;
 use crate::trailer::{Fingerprint, TrailerCheck};
 
 pub const ZSTD: &str = "zstd";

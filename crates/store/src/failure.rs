@@ -4,9 +4,8 @@ use std::error::Error;
 use std::io;
 
 use etcd_operator_errors::with_causes;
+use etcd_operator_protocol::report::{Failure, Reason};
 use object_store::client::{HttpError, HttpErrorKind};
-
-use crate::report::{Failure, Reason};
 
 /// As much of a server's words as goes into a message: a termination message has room for 4096 bytes in all.
 const MAX_WORDS: usize = 600;

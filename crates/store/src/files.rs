@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
+use etcd_operator_protocol::report::{Failure, Reason};
 use object_store::path::Path;
 
 use crate::failure::of_io;
-use crate::report::{Failure, Reason};
 
 /// All files in a directory and the directories in it. Directories that must not be read are passed over: a volume has a
 /// `lost+found`, and the store's own client gives up there.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use etcd_operator_protocol::report::Failure;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
@@ -15,7 +16,6 @@ use crate::destination::Destination;
 use crate::failure::is_not_found;
 use crate::files;
 use crate::parts::IN_FLIGHT;
-use crate::report::Failure;
 
 pub struct Multipart {
     to: Destination,

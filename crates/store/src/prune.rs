@@ -2,18 +2,19 @@
 
 use std::collections::HashSet;
 
+use etcd_operator_protocol::manifest::{self, Manifest};
+use etcd_operator_protocol::report::{Failure, Pruned};
+use etcd_operator_protocol::retention::{Proof, Stored, backups_to_delete};
+use etcd_operator_protocol::task::Retention;
+use etcd_operator_protocol::{marker, proof};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use object_store::path::Path;
 
 use crate::address::Store;
 use crate::destination::Destination;
-use crate::manifest::{self, Manifest};
+use crate::files;
 use crate::multipart::remove_named;
-use crate::report::{Failure, Pruned};
-use crate::retention::{Proof, Stored, backups_to_delete};
-use crate::task::Retention;
-use crate::{files, marker, proof};
 
 /// Manifests and markers that are read at the same time.
 const AT_ONCE: usize = 8;

@@ -3,6 +3,9 @@
 use std::io;
 
 use bytes::Bytes;
+use etcd_operator_protocol::manifest::Origin;
+use etcd_operator_protocol::marker::Marker;
+use etcd_operator_protocol::report::{Failure, Reason};
 use jiff::Timestamp;
 use object_store::multipart::PartId;
 use tokio::sync::{mpsc, oneshot};
@@ -14,11 +17,8 @@ use crate::encode::{Codecs, encode};
 pub use crate::encode::{Encoded, Encoding};
 use crate::failure::of_io;
 use crate::files;
-use crate::manifest::Origin;
-use crate::marker::Marker;
 use crate::multipart::{Multipart, remove_named};
 use crate::parts::PartWriter;
-use crate::report::{Failure, Reason};
 
 /// Pieces that wait to be encoded. etcd sends 32 KiB at a time.
 const WAITING: usize = 8;

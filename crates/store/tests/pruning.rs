@@ -3,10 +3,10 @@
 
 mod support;
 
-use etcd_operator_store::manifest::{KvHash, Manifest, Origin};
+use etcd_operator_protocol::manifest::{KvHash, Manifest, Origin};
+use etcd_operator_protocol::report::{Pruned, Reason};
+use etcd_operator_protocol::task::Retention;
 use etcd_operator_store::prune::prune;
-use etcd_operator_store::report::{Pruned, Reason};
-use etcd_operator_store::task::Retention;
 use etcd_operator_store::trailer::Fingerprint;
 use etcd_operator_store::upload::{Encoded, Encoding, Upload};
 use jiff::{SignedDuration, Timestamp};

@@ -6,11 +6,11 @@ mod support;
 use std::io;
 
 use bytes::Bytes;
+use etcd_operator_protocol::manifest::Origin;
+use etcd_operator_protocol::report::Reason;
+use etcd_operator_protocol::task::{Find, Location};
 use etcd_operator_store::destination::{Destination, There};
 use etcd_operator_store::download::download;
-use etcd_operator_store::manifest::Origin;
-use etcd_operator_store::report::Reason;
-use etcd_operator_store::task::{Find, Location};
 use etcd_operator_store::upload::{Encoding, Upload};
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -286,7 +286,7 @@ async fn backup_with_another_size_or_hash_is_refused() {
     decoded.check(None, &find(None)).unwrap();
     decoded.check(None, &find(Some(&good.snapshot_sha256.to_uppercase()))).unwrap();
     assert_eq!(decoded.check(None, &find(Some("00"))).unwrap_err().reason, Reason::HashMismatch);
-    let changes: [fn(&mut etcd_operator_store::manifest::Manifest); 4] = [
+    let changes: [fn(&mut etcd_operator_protocol::manifest::Manifest); 4] = [
         |manifest| manifest.object_size += 1,
         |manifest| manifest.object_sha256 = "00".into(),
         |manifest| manifest.snapshot_size += 1,

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use etcd_operator_store::manifest::KvHash;
-use etcd_operator_store::report::{Done, Reason};
-use etcd_operator_store::task::{Prune, Retention, Task};
+use etcd_operator_protocol::manifest::KvHash;
+use etcd_operator_protocol::report::{Done, Reason};
+use etcd_operator_protocol::task::{Prune, Retention, Task};
 
 use crate::pod::{
     backup, check, fetch, location, manifest_file, manifest_of, names_in, run, run_with_identity, take, verify,

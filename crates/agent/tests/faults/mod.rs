@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use etcd_operator_store::report::Reason;
-use etcd_operator_store::task::Task;
+use etcd_operator_protocol::report::Reason;
+use etcd_operator_protocol::task::Task;
 
 use crate::pod::{Pod, backup, names_in, take};
 use crate::proxy::{Fault, Proxy};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use etcd_operator_store::manifest::{Manifest, Origin};
-use etcd_operator_store::report::{Done, Failure, MAX_BYTES, Report};
-use etcd_operator_store::task::{Backup, Fetch, Find, Location, Task, Verify};
+use etcd_operator_protocol::manifest::{Manifest, Origin};
+use etcd_operator_protocol::report::{Done, Failure, MAX_BYTES, Report};
+use etcd_operator_protocol::task::{Backup, Fetch, Find, Location, Task, Verify};
 
 /// How a pod ended.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use etcd_operator_store::report::Reason;
-use etcd_operator_store::task::{Fetch, Find, Task};
+use etcd_operator_protocol::report::Reason;
+use etcd_operator_protocol::task::{Fetch, Find, Task};
 
 use crate::backups::a_member;
 use crate::pod::{backup, check, fetch, find, manifest_file, names_in, run, take, verify};

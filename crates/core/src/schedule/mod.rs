@@ -4,7 +4,7 @@
 //! schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have failed,
 //! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone; `plan` combines them,
 //! and `status` reports. Which stored backups are deleted by age or number is not decided here but in
-//! `etcd_operator_store::retention`, which the agent uses.
+//! `etcd_operator_protocol::retention`, which the agent uses.
 //!
 //! A backup is named after its time and numbered, so that everything can be derived again from the existing
 //! EtcdBackups: a crash between creating one and recording it neither duplicates nor skips anything.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_operator_api::{Credentials, Decryption, JobPodTemplate, labels};
-use etcd_operator_store::report::{Done, FAILED_FOR_GOOD, Failure, Report};
-use etcd_operator_store::task::Task;
+use etcd_operator_protocol::report::{Done, FAILED_FOR_GOOD, Failure, Report};
+use etcd_operator_protocol::task::Task;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};

@@ -3,7 +3,7 @@
 use etcd_operator_api::{
     Credentials, Decryption, Destination, EtcdBackupSchedule, RestoreFrom, StoreAccess, Variables, fill_template,
 };
-use etcd_operator_store::task::{AGE_IDENTITY, Location, TASK, Task};
+use etcd_operator_protocol::task::{AGE_IDENTITY, Location, TASK, Task};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};

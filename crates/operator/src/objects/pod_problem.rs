@@ -2,7 +2,7 @@
 
 use etcd_operator_core::cluster::observed::{Problem, ProblemKind};
 use etcd_operator_core::gate::is_refusal;
-use etcd_operator_store::report::Report;
+use etcd_operator_protocol::report::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use super::restore_containers::{FETCH, RESTORE};

@@ -4,7 +4,7 @@
 use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
-use etcd_operator_store::task::{Fetch, Find, Task};
+use etcd_operator_protocol::task::{Fetch, Find, Task};
 use serde_json::{Value, json};
 
 use super::locations;

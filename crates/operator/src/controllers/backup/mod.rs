@@ -12,9 +12,9 @@ use etcd_operator_api::{
 };
 use etcd_operator_core::conditions::{Statement, conditions_after};
 use etcd_operator_core::names::ClusterNames;
-use etcd_operator_store::manifest::{Manifest, Origin};
-use etcd_operator_store::report::{Done, Pruned};
-use etcd_operator_store::task::{self, Backup, Location, Task};
+use etcd_operator_protocol::manifest::{Manifest, Origin};
+use etcd_operator_protocol::report::{Done, Pruned};
+use etcd_operator_protocol::task::{self, Backup, Location, Task};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};

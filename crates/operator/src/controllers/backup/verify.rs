@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use etcd_operator_api::{EtcdBackup, Image, image, labels};
-use etcd_operator_store::task::{Fetch, Find, Location, Task, Verify};
+use etcd_operator_protocol::task::{Fetch, Find, Location, Task, Verify};
 use serde_json::{Value, json};
 
 use crate::controllers::agent_job::{self, AgentJob};
@@ -90,7 +90,7 @@ fn of_etcd(name: &str, image: &str, command: Value, settings: &Settings) -> Valu
 
 #[cfg(test)]
 mod tests {
-    use etcd_operator_store::retention::PROOF_TAKES_AT_MOST;
+    use etcd_operator_protocol::retention::PROOF_TAKES_AT_MOST;
 
     use super::*;
 

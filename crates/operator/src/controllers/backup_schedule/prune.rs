@@ -2,7 +2,7 @@
 
 use etcd_operator_api::{EtcdBackupSchedule, Variables, labels};
 use etcd_operator_core::schedule::plan::Deletion;
-use etcd_operator_store::task::{Location, Prune, Task};
+use etcd_operator_protocol::task::{Location, Prune, Task};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;

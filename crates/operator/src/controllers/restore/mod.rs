@@ -10,9 +10,9 @@ use etcd_operator_api::{
     PodTemplate, RestoreFrom, RestorePhase, labels,
 };
 use etcd_operator_core::conditions::{Statement, conditions_after};
-use etcd_operator_store::manifest::Manifest;
-use etcd_operator_store::report::Done;
-use etcd_operator_store::task::{Find, Task};
+use etcd_operator_protocol::manifest::Manifest;
+use etcd_operator_protocol::report::Done;
+use etcd_operator_protocol::task::{Find, Task};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{ListParams, PostParams};
