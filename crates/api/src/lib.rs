@@ -8,14 +8,13 @@
 
 pub mod crds;
 pub mod duration;
-pub mod ids;
 pub mod labels;
 pub mod quantity;
 mod schema;
 pub mod v1alpha1;
 
 pub use crds::all_crds;
-pub use ids::{format_id, parse_id};
+pub use etcd_operator_protocol::ids::{self, format_id, parse_id};
 pub use v1alpha1::*;
 
 #[cfg(test)]

@@ -4,13 +4,12 @@
 //! Kubernetes or to etcd, and nothing reads the clock: the time is a parameter. What needs a client belongs in the
 //! operator.
 //!
-//! A folder per kind: [`cluster`] for EtcdClusters, [`schedule`] for EtcdBackupSchedules. [`gate`] decides whether etcd
-//! may start on the data that is there. [`conditions`] and [`names`] serve all of them. `simulation`, which exists only
-//! in tests, executes plans in a small world with faults.
+//! A folder per kind: [`cluster`] for EtcdClusters, [`schedule`] for EtcdBackupSchedules. [`conditions`] and [`names`]
+//! serve both. `simulation`, which exists only in tests, executes plans in a small world with faults. Decisions that are
+//! taken in the pods of members and backups are in `etcd_operator_protocol`.
 
 pub mod cluster;
 pub mod conditions;
-pub mod gate;
 pub mod names;
 pub mod schedule;
 

@@ -4,9 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use etcd_operator_core::cluster::observed::{ExpectedData, Identity};
-use etcd_operator_core::gate::{DataDirContents, REFUSED, StartDecision, decide_start, read_expected_data};
 use etcd_operator_datadir::{archive, identity};
+use etcd_operator_protocol::gate::{
+    DataDirContents, ExpectedData, Identity, REFUSED, StartDecision, decide_start, read_expected_data,
+};
 
 /// The settings of the check, from the environment.
 pub struct Settings {

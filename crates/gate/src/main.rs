@@ -5,7 +5,7 @@
 //! is enough for, and then becomes etcd. In the first pod of a cluster that begins with a backup it also sees to it
 //! that the backup is restored once, and completely (`restore`).
 //!
-//! `check` looks at the data. Whether etcd may start is decided in `etcd_operator_core::gate`, and the data dir is read
+//! `check` looks at the data. Whether etcd may start is decided in `etcd_operator_protocol::gate`, and the data dir is read
 //! by `etcd_operator_datadir`. The gate never talks to Kubernetes or to etcd: annotations of the pod tell it
 //! what to expect, and its `termination_message` tells the operator what it found.
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use etcd_operator_core::cluster::observed::DataState;
-use etcd_operator_core::gate::DataDirContents;
+use etcd_operator_protocol::gate::{DataDirContents, DataState};
 
 use crate::arguments::Program;
 use crate::check::{Settings, clear_incomplete, look};

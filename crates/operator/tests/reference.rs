@@ -19,7 +19,7 @@ const COMPOSED: [(&str, &str); 2] =
     [("ServiceCreated", "{kind}Created"), ("PodDisruptionBudgetCreated", "{kind}Created")];
 
 /// Words in the code that the operator says to nobody: kinds, values and reasons of Kubernetes, and what is stored.
-const NOT_REASONS: [&str; 36] = [
+const NOT_REASONS: [&str; 34] = [
     "AlreadyExists",
     "Always",
     "ClusterIP",
@@ -34,14 +34,12 @@ const NOT_REASONS: [&str; 36] = [
     "FallbackToLogsOnError",
     "False",
     "File",
-    "Fresh",
     "ImageInspectError",
     "ImagePullBackOff",
     "In",
     "Infeasible",
     "InvalidImageName",
     "Job",
-    "Kept",
     "Never",
     "None",
     "OnRootMismatch",

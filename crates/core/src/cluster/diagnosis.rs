@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use etcd_operator_protocol::gate::REFUSED;
+
 use crate::cluster::observed::{DataState, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
-use crate::gate::REFUSED;
 
 /// Used instead of `replace_after` if the user never wants members replaced: a pod is restarted when its member was
 /// unreachable for half of it.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::format_id;
+pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
 
 use crate::cluster::spec_diff::SpecDiff;
 use crate::names::ClusterNames;
@@ -112,13 +113,6 @@ pub enum AlarmKind {
 pub struct Bootstrap {
     pub token: String,
     pub size: u32,
-}
-
-/// The identity of a member. A member that lost its data never returns under the same identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub member_id: u64,
-    pub cluster_id: u64,
 }
 
 /// An EtcdPeer.
@@ -234,22 +228,6 @@ pub enum ProblemKind {
     /// Its image, or something else that it needs, is missing.
     NoImage,
     Other,
-}
-
-/// The data that a pod expects to find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExpectedData {
-    pub data: DataState,
-    pub identity: Option<Identity>,
-}
-
-/// Whether a member's data must be there when it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataState {
-    /// It starts for the first time: there is no data, or an earlier member left some.
-    New,
-    /// It ran before: it must not start without its data.
-    Existing,
 }
 
 /// The claim of a member.

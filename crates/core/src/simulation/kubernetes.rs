@@ -1,13 +1,14 @@
 //! What Kubernetes does by itself: it detects node failures, schedules pods, starts and terminates them, and
 //! garbage-collects what is deleted.
 
+use etcd_operator_protocol::gate::{DataDirContents, StartDecision, decide_start};
+
 use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
 use crate::cluster::initial_members::identity_of;
 use crate::cluster::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::cluster::tests::support::names;
-use crate::gate::{DataDirContents, StartDecision, decide_start};
 
 impl World {
     /// Lets everything happen that happens without the operator.

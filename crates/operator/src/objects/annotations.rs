@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etcd_operator_api::{format_id, parse_id};
 use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity};
-use etcd_operator_core::gate::{read_data_state, stored_data_state};
+use etcd_operator_protocol::gate::{read_data_state, stored_data_state};
 
 /// On any object of a cluster: `true` pauses the whole cluster.
 pub const PAUSED: &str = "etcd.improbable.io/paused";

@@ -1,7 +1,7 @@
 //! What keeps a pod from running, as reported by the gate, the kubelet or the scheduler.
 
 use etcd_operator_core::cluster::observed::{Problem, ProblemKind};
-use etcd_operator_core::gate::is_refusal;
+use etcd_operator_protocol::gate::is_refusal;
 use etcd_operator_protocol::report::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 

@@ -1,8 +1,30 @@
-//! Whether a member may start on the data in its volume. The gate checks this before every start of etcd.
+//! Whether a member may start on the data in its volume: what its pod says that it expects, and what follows if the data
+//! dir holds something else. The gate asks this before every start of etcd, the operator writes what is expected.
 
-use etcd_operator_api::parse_id;
+use crate::ids::parse_id;
 
-use crate::cluster::observed::{DataState, ExpectedData, Identity};
+/// The identity of a member. A member that lost its data never returns under the same identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub member_id: u64,
+    pub cluster_id: u64,
+}
+
+/// The data that a pod expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedData {
+    pub data: DataState,
+    pub identity: Option<Identity>,
+}
+
+/// Whether a member's data must be there when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataState {
+    /// It starts for the first time: there is no data, or an earlier member left some.
+    New,
+    /// It ran before: it must not start without its data.
+    Existing,
+}
 
 /// Prefix of a refusal because the member's data is missing, unreadable or of another member.
 pub const REFUSED: &str = "refused: ";
