@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     match work() {
         Ok(done) => {
             info!("done");
-            write_termination_message(&Report::Done(Box::new(done)));
+            write_termination_message(Report::Done(Box::new(done)));
             ExitCode::SUCCESS
         }
         Err(failure) => {
             error!(reason = ?failure.reason, "{}", failure.message);
             let code = if failure.reason.may_pass() { FAILED } else { FAILED_FOR_GOOD };
-            write_termination_message(&Report::Failed(failure));
+            write_termination_message(Report::Failed(failure));
             ExitCode::from(code)
         }
     }

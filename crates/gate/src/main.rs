@@ -19,6 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use etcd_operator_protocol::report::{Done, Refusal, Report};
 
 use crate::arguments::{Program, Subcommand};
 use crate::check::Settings;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let message = format!("{error:#}");
             eprintln!("{message}");
-            write_termination_message(&message);
+            write_termination_message(Report::Refused(Refusal::new(message)));
             ExitCode::FAILURE
         }
     }
@@ -44,7 +45,7 @@ fn run(subcommand: Subcommand) -> anyhow::Result<()> {
             let found = check::check(&settings)?;
             println!("{found}");
             install::install(&directory)?;
-            write_termination_message(&found);
+            write_termination_message(Report::Done(Box::new(Done { remark: Some(found), ..Done::default() })));
             Ok(())
         }
         // No termination message is left: it would be taken for that of etcd when it ends.

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use etcd_operator_protocol::report::{Done, Refusal, RefusalReason, Report};
+
 /// The beginning of a real log, and whose it is.
 const LOG: &[u8] = include_bytes!("../../datadir/tests/fixtures/etcd-3.6.16.wal");
 const MEMBER_ID: u64 = 16363669548810677506;
@@ -66,11 +68,23 @@ impl Pod {
         self.path("ran").exists()
     }
 
-    /// Takes them away, so that nobody takes them for those of the next container.
-    fn termination_message(&self) -> Option<String> {
-        let words = fs::read_to_string(self.path("termination-log")).ok();
-        words.inspect(|_| fs::remove_file(self.path("termination-log")).unwrap())
+    /// Takes it away, so that nobody takes it for that of the next container.
+    fn report(&self) -> Option<Report> {
+        let words = fs::read_to_string(self.path("termination-log")).ok()?;
+        fs::remove_file(self.path("termination-log")).unwrap();
+        Some(serde_json::from_str(&words).unwrap())
     }
+
+    fn refusal(&self) -> Refusal {
+        match self.report() {
+            Some(Report::Refused(refusal)) => refusal,
+            other => panic!("no refusal: {other:?}"),
+        }
+    }
+}
+
+fn data_is_gone() -> Refusal {
+    Refusal { reason: RefusalReason::DataLost, message: "refused: its data is gone".to_owned() }
 }
 
 fn printed(output: &Output) -> String {
@@ -84,7 +98,7 @@ fn member_with_its_data_starts_etcd() {
     assert_eq!(output.status.code(), Some(42), "etcd's own: {output:?}");
     let expected = format!("may start: the data is that of member {MEMBER_ID:x}\n<--name=c-0><--><two words><>");
     assert_eq!(printed(&output), expected);
-    assert_eq!(pod.termination_message(), None, "they are etcd's, should it ever have any");
+    assert_eq!(pod.report(), None, "it is etcd's, should it ever have one");
 }
 
 #[test]
@@ -103,7 +117,7 @@ fn member_with_emptied_data_dir_is_refused() {
     for task in [Pod::install, Pod::run] {
         let output = task(&pod);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
+        assert_eq!(pod.refusal(), data_is_gone());
     }
     assert!(!pod.etcd_ran());
     assert!(!pod.path("bin/gate").exists());
@@ -119,7 +133,7 @@ fn gate_checks_data_at_every_start() {
     pod.data = "Kept";
     fs::remove_dir_all(pod.path("data/member")).unwrap();
     assert_eq!(pod.run().status.code(), Some(1));
-    assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
+    assert_eq!(pod.refusal(), data_is_gone());
     assert!(!pod.etcd_ran());
 }
 
@@ -130,7 +144,7 @@ fn database_without_wal_counts_as_lost_data() {
     fs::write(pod.path("data/member/snap/db"), "a database").unwrap();
     fs::remove_dir_all(pod.path("data/member/wal")).unwrap();
     assert_eq!(pod.run().status.code(), Some(1));
-    assert_eq!(pod.termination_message().as_deref(), Some("refused: its data is gone"));
+    assert_eq!(pod.refusal(), data_is_gone());
     assert!(!pod.etcd_ran());
     assert!(pod.path("data/member/snap/db").exists(), "it stays where it is");
 }
@@ -140,8 +154,9 @@ fn data_of_another_member_is_refused_or_archived() {
     let mut pod = Pod::new("Kept").with_log();
     pod.member_id = "a".into();
     assert_eq!(pod.run().status.code(), Some(1));
-    let words = pod.termination_message().unwrap();
-    assert!(words.starts_with(&format!("refused: the data is that of member {MEMBER_ID:x} ")), "{words}");
+    let Refusal { reason, message } = pod.refusal();
+    assert_eq!(reason, RefusalReason::DataLost);
+    assert!(message.starts_with(&format!("refused: the data is that of member {MEMBER_ID:x} ")), "{message}");
     assert!(!pod.etcd_ran());
 
     pod.data = "Fresh";
@@ -169,8 +184,9 @@ fn gate_with_incomplete_settings_reports_misconfiguration() {
         for task in [Pod::install, Pod::run] {
             let output = task(&pod);
             assert_eq!(output.status.code(), Some(1), "{output:?}");
-            let words = pod.termination_message().unwrap();
-            assert!(words.starts_with("misconfigured: "), "{words}");
+            let Refusal { reason, message } = pod.refusal();
+            assert_eq!(reason, RefusalReason::Misconfigured);
+            assert!(message.starts_with("misconfigured: "), "{message}");
         }
         assert!(!pod.etcd_ran());
     }
@@ -182,7 +198,7 @@ fn gate_without_required_variables_starts_nothing() {
     for missing in ["GATE_DATA", "GATE_DATA_DIR"] {
         let mut command = pod.command(GATE, &["run", "--", "/bin/true"]);
         assert_eq!(command.env_remove(missing).status().unwrap().code(), Some(1), "{missing}");
-        assert!(pod.termination_message().unwrap().contains("does not say"), "{missing}");
+        assert!(pod.refusal().message.contains("does not say"), "{missing}");
     }
 }
 
@@ -196,8 +212,8 @@ fn install_can_be_repeated() {
     for _ in 0..2 {
         let output = pod.install();
         assert!(output.status.success(), "{output:?}");
-        let words = format!("may start: the data is that of member {MEMBER_ID:x}");
-        assert_eq!(pod.termination_message(), Some(words));
+        let remark = Some(format!("may start: the data is that of member {MEMBER_ID:x}"));
+        assert_eq!(pod.report(), Some(Report::Done(Box::new(Done { remark, ..Done::default() }))));
         let there: Vec<_> = fs::read_dir(pod.path("bin")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(there, ["gate"]);
         assert_eq!(fs::read(pod.path("bin/gate")).unwrap(), fs::read(GATE).unwrap());
@@ -212,7 +228,9 @@ fn gate_reports_commands_that_fail() {
     let pod = Pod::new("Fresh");
     let expected = |arguments: &[&str]| {
         assert_eq!(pod.command(GATE, arguments).status().unwrap().code(), Some(1), "{arguments:?}");
-        pod.termination_message().unwrap()
+        let Refusal { reason, message } = pod.refusal();
+        assert_eq!(reason, RefusalReason::Failed, "{message}");
+        message
     };
     assert!(expected(&["run", "--", "/no/such/etcd"]).starts_with("starting /no/such/etcd: "));
     assert!(expected(&["install", "/no/such/directory"]).starts_with("copying "));
@@ -288,7 +306,7 @@ fn interrupted_restore_is_repeated() {
 fn failed_restore_reports_the_last_line_of_etcdutl() {
     let pod = Restoring::new("Fresh");
     assert!(!pod.gate("restore", "echo 'first' >&2; echo 'expected sha256 [1], got [2]' >&2; exit 1").status.success());
-    let words = fs::read_to_string(pod.0.path("termination-log")).unwrap();
+    let words = pod.0.refusal().message;
     assert!(
         words.contains("could not restore the backup") && words.ends_with("expected sha256 [1], got [2]"),
         "{words}"

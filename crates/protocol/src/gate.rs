@@ -31,13 +31,6 @@ pub const REFUSED: &str = "refused: ";
 /// Prefix of a refusal because the pod does not specify its member or whether it has data. No data is known to be lost
 /// then.
 pub const MISCONFIGURED: &str = "misconfigured: ";
-/// The same prefix in gates of earlier operators. The gate in a pod is as old as the pod.
-const EARLIER_MISCONFIGURED: &str = "not told: ";
-
-/// Whether the termination message of a container is a refusal of the gate, of this version or an earlier one.
-pub fn is_refusal(message: &str) -> bool {
-    [REFUSED, MISCONFIGURED, EARLIER_MISCONFIGURED].iter().any(|prefix| message.starts_with(prefix))
-}
 
 /// What the data dir contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,14 +166,6 @@ mod tests {
                 "{data:?}"
             );
         }
-    }
-
-    #[test]
-    fn refusals_of_earlier_gates_are_recognised() {
-        for message in ["refused: its data is gone", "misconfigured: x", "not told: x"] {
-            assert!(is_refusal(message), "{message}");
-        }
-        assert!(!is_refusal("panic: not told: x"));
     }
 
     #[test]

@@ -245,7 +245,7 @@ fn done_of(pod: &Pod) -> Option<Done> {
     let (_, ended) = containers(pod).find(|(container, _)| container.name == AGENT)?;
     match report_of(ended)? {
         Report::Done(done) => Some(*done),
-        Report::Failed(_) => None,
+        Report::Failed(_) | Report::Refused(_) => None,
     }
 }
 

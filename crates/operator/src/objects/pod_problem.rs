@@ -1,8 +1,7 @@
 //! What keeps a pod from running, as reported by the gate, the kubelet or the scheduler.
 
 use etcd_operator_core::cluster::observed::{Problem, ProblemKind};
-use etcd_operator_protocol::gate::is_refusal;
-use etcd_operator_protocol::report::Report;
+use etcd_operator_protocol::report::{Refusal, RefusalReason, Report};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use super::restore_containers::{FETCH, RESTORE};
@@ -24,8 +23,9 @@ pub fn problem_of(pod: &Pod) -> Option<Problem> {
 }
 
 fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
-    if let Some((words, at)) = termination_message_of_the_gate(container) {
-        return Some(Problem { at, ..Problem::new(ProblemKind::of_refusal(&words), words) });
+    if let Some((Refusal { reason, message }, at)) = refusal_of(container) {
+        let kind = if reason == RefusalReason::DataLost { ProblemKind::DataLost } else { ProblemKind::Other };
+        return Some(Problem { at, ..Problem::new(kind, message) });
     }
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
     let reason = waiting.reason.as_deref().unwrap_or_default();
@@ -37,23 +37,28 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
     Some(Problem::new(kind, format!("container {} is waiting: {reason} ({message})", container.name)))
 }
 
-/// The message with which the gate refused, or restoring a backup failed. The gate runs in the container of etcd too;
-/// there its message is obsolete once etcd runs again.
-fn termination_message_of_the_gate(container: &ContainerStatus) -> Option<(String, Option<i64>)> {
+/// Why the gate refused, or restoring a backup failed, and when. The gate runs in the container of etcd too; there its
+/// message is obsolete once etcd runs again, and what has another reason may as well be etcd's.
+fn refusal_of(container: &ContainerStatus) -> Option<(Refusal, Option<i64>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
     let message = ended.message.as_deref()?.trim();
     let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
     let is_known = ["gate", FETCH, RESTORE].contains(&container.name.as_str());
-    (is_refusal(message) || is_known).then(|| (in_words(message), at))
+    let refusal = read_refusal(message);
+    (is_known || refusal.reason != RefusalReason::Failed).then_some((refusal, at))
 }
 
-/// The container that fetches a backup reports in a machine-readable form.
-fn in_words(message: &str) -> String {
+/// A report of the gate, or of the agent that fetches a backup; or the plain text of an earlier gate.
+fn read_refusal(message: &str) -> Refusal {
     match serde_json::from_str(message) {
-        Ok(Report::Failed(failure)) => format!("the backup can't be restored: {}", failure.message),
-        _ => message.to_owned(),
+        Ok(Report::Refused(refusal)) => refusal,
+        Ok(Report::Failed(failure)) => Refusal {
+            reason: RefusalReason::Failed,
+            message: format!("the backup can't be restored: {}", failure.message),
+        },
+        _ => Refusal::new(message),
     }
 }
 
@@ -79,18 +84,55 @@ mod tests {
         json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state, "lastState": last})
     }
 
+    fn ended(message: &str) -> Value {
+        json!({"terminated": {"exitCode": 1, "message": message}})
+    }
+
     fn refusal() -> Value {
-        json!({"terminated": {"exitCode": 1, "message": "refused: its data is gone\n"}})
+        ended(r#"{"end":"refused","reason":"DataLost","message":"refused: its data is gone"}"#)
+    }
+
+    fn refusal_of_an_earlier_gate() -> Value {
+        ended("refused: its data is gone\n")
     }
 
     #[test]
     fn a_refusal_counts_in_either_container_and_between_two_tries() {
         let lost = Some((ProblemKind::DataLost, "refused: its data is gone".to_owned()));
         let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        for name in ["gate", "etcd"] {
-            assert_eq!(problem(json!({"containerStatuses": [container(name, refusal(), json!({}))]})), lost);
-            assert_eq!(problem(json!({"containerStatuses": [container(name, waits.clone(), refusal())]})), lost);
+        for (name, refusal) in
+            ["gate", "etcd"].into_iter().flat_map(|it| [(it, refusal()), (it, refusal_of_an_earlier_gate())])
+        {
+            let now = container(name, refusal.clone(), json!({}));
+            assert_eq!(problem(json!({"containerStatuses": [now]})), lost);
+            assert_eq!(problem(json!({"containerStatuses": [container(name, waits.clone(), refusal)]})), lost);
         }
+    }
+
+    #[test]
+    fn a_pod_that_says_too_little_has_lost_no_data() {
+        let report = r#"{"end":"refused","reason":"Misconfigured","message":"misconfigured: x"}"#;
+        for (message, expected) in
+            [(report, "misconfigured: x"), ("misconfigured: x", "misconfigured: x"), ("not told: x", "not told: x")]
+        {
+            let found = problem(json!({"containerStatuses": [container("etcd", ended(message), json!({}))]}));
+            assert_eq!(found, Some((ProblemKind::Other, expected.to_owned())));
+        }
+    }
+
+    #[test]
+    fn other_failures_count_only_where_etcd_does_not_run() {
+        let report = r#"{"end":"refused","reason":"Failed","message":"copying x"}"#;
+        let expected = Some((ProblemKind::Other, "copying x".to_owned()));
+        for message in [report, "copying x"] {
+            let of =
+                |name: &str| problem(json!({"initContainerStatuses": [container(name, ended(message), json!({}))]}));
+            assert_eq!(["gate", FETCH, RESTORE].map(of), [expected.clone(), expected.clone(), expected.clone()]);
+            assert_eq!(of("etcd"), None);
+        }
+        let failed = ended(r#"{"end":"failed","reason":"NoSuchBucket","message":"no bucket"}"#);
+        let found = problem(json!({"initContainerStatuses": [container(FETCH, failed, json!({}))]}));
+        assert_eq!(found, Some((ProblemKind::Other, "the backup can't be restored: no bucket".to_owned())));
     }
 
     #[test]
