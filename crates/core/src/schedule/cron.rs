@@ -1,8 +1,8 @@
 //! The five fields of cron, and their time zone.
 //!
-//! The crate `croner` (4.0.2) was tried with our tests and differs: a time that the clock leaves out is run right after
-//! the gap, lists and steps within an hour that comes twice are run twice, and after the day that Samoa skipped it finds
-//! no time any more. It also accepts `1,,2` and `*/90`, knows no `@midnight`, and does not say which field is wrong.
+//! The crate `croner` (4.0.2) was tried with our tests and differs: `30 2 * * *` in a gap of the clock is run right after
+//! the gap, `*/30 2 * * *` in an hour that comes twice is run in both, and before the day that Samoa skipped it finds no
+//! next time. It knows no `@midnight`, and with its `sloppy_ranges`, which `50/5` needs, it accepts `1,,2` and `*/90`.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
