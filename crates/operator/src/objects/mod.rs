@@ -14,6 +14,8 @@ pub mod pod;
 pub mod pod_problem;
 pub mod restore_containers;
 pub mod services;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -62,20 +64,4 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
     let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
     let changed = changed.map(|(key, value)| (key.clone(), merge_patch(old.get(key).unwrap_or(&Value::Null), value)));
     gone.chain(changed).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_merge_patch_takes_away_what_is_gone_and_leaves_the_rest() {
-        let old = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 4});
-        let new = json!({"a": 1, "b": {"c": 5}, "f": {"g": 6}});
-        assert_eq!(merge_patch(&old, &new), json!({"b": {"c": 5, "d": null}, "e": null, "f": {"g": 6}}));
-        assert_eq!(merge_patch(&Value::Null, &new), new);
-        assert_eq!(merge_patch(&old, &old), json!({}));
-    }
 }
