@@ -19,7 +19,7 @@ const COMPOSED: [(&str, &str); 2] =
     [("ServiceCreated", "{kind}Created"), ("PodDisruptionBudgetCreated", "{kind}Created")];
 
 /// Words in the code that the operator says to nobody: kinds, values and reasons of Kubernetes, and what is stored.
-const NOT_REASONS: [&str; 34] = [
+const NOT_REASONS: [&str; 29] = [
     "AlreadyExists",
     "Always",
     "ClusterIP",
@@ -29,7 +29,6 @@ const NOT_REASONS: [&str; 34] = [
     "ErrImagePull",
     "EtcdBackupSchedule",
     "EtcdCluster",
-    "EtcdPeer",
     "FailJob",
     "FallbackToLogsOnError",
     "False",
@@ -43,15 +42,11 @@ const NOT_REASONS: [&str; 34] = [
     "Never",
     "None",
     "OnRootMismatch",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodDisruptionBudget",
     "PodInitializing",
     "PodResizePending",
     "PodScheduled",
     "ReadWriteOnce",
     "RuntimeDefault",
-    "Service",
     "Succeeded",
     "True",
 ];

@@ -43,21 +43,27 @@ pub fn role(is_learner: bool, serves_clients: bool) -> &'static str {
     }
 }
 
-pub fn of_identity(identity: Option<Identity>) -> BTreeMap<&'static str, String> {
+pub fn of_identity(identity: Option<Identity>) -> BTreeMap<String, String> {
     identity.map_or_else(BTreeMap::new, |identity| {
-        BTreeMap::from([(MEMBER_ID, format_id(identity.member_id)), (CLUSTER_ID, format_id(identity.cluster_id))])
+        BTreeMap::from([
+            (MEMBER_ID.to_owned(), format_id(identity.member_id)),
+            (CLUSTER_ID.to_owned(), format_id(identity.cluster_id)),
+        ])
     })
 }
 
-pub fn of_expected_data(expected: ExpectedData) -> BTreeMap<&'static str, String> {
+pub fn of_expected_data(expected: ExpectedData) -> BTreeMap<String, String> {
     let mut all = of_identity(expected.identity);
-    all.insert(DATA, stored_data_state(expected.data).to_owned());
+    all.insert(DATA.to_owned(), stored_data_state(expected.data).to_owned());
     all
 }
 
-pub fn of_bootstrap(bootstrap: Option<&Bootstrap>) -> BTreeMap<&'static str, String> {
+pub fn of_bootstrap(bootstrap: Option<&Bootstrap>) -> BTreeMap<String, String> {
     bootstrap.map_or_else(BTreeMap::new, |bootstrap| {
-        BTreeMap::from([(BOOTSTRAP_TOKEN, bootstrap.token.clone()), (BOOTSTRAP_SIZE, bootstrap.size.to_string())])
+        BTreeMap::from([
+            (BOOTSTRAP_TOKEN.to_owned(), bootstrap.token.clone()),
+            (BOOTSTRAP_SIZE.to_owned(), bootstrap.size.to_string()),
+        ])
     })
 }
 
@@ -85,10 +91,6 @@ mod tests {
 
     use super::*;
 
-    fn owned(all: BTreeMap<&'static str, String>) -> BTreeMap<String, String> {
-        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
     #[test]
     fn what_is_noted_can_be_read_again() {
         let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
@@ -97,10 +99,10 @@ mod tests {
             ExpectedData { data: DataState::New, identity: Some(identity) },
             ExpectedData { data: DataState::Existing, identity: Some(identity) },
         ] {
-            assert_eq!(read_expected_data(&owned(of_expected_data(expected))), Some(expected));
+            assert_eq!(read_expected_data(&of_expected_data(expected)), Some(expected));
         }
         let bootstrap = Bootstrap { token: "t".into(), size: 3 };
-        assert_eq!(read_bootstrap(&owned(of_bootstrap(Some(&bootstrap)))), Some(bootstrap));
+        assert_eq!(read_bootstrap(&of_bootstrap(Some(&bootstrap))), Some(bootstrap));
         assert_eq!(read_expected_data(&BTreeMap::new()), None);
     }
 }

@@ -8,7 +8,7 @@ use etcd_operator_api::{
 };
 use etcd_operator_core::names::ClusterNames;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use kube::api::ObjectMeta;
 
 use super::{member_labels, owner_reference};
 
@@ -49,7 +49,7 @@ pub fn peer(
     ordinal: u32,
     initial_members: Option<u32>,
     recipe: Recipe,
-) -> Value {
+) -> EtcdPeer {
     let name = names.member_name(ordinal);
     let initial_cluster = initial_members.map(|count| StaticBootstrap {
         initial_cluster: (0..count)
@@ -61,17 +61,14 @@ pub fn peer(
     let restore = initial_members.and_then(|_| cluster.spec.bootstrap.as_ref()?.restore.clone());
     let bootstrap = Bootstrap { static_members: initial_cluster, initial_cluster_state, restore };
     let spec = EtcdPeerSpec { bootstrap: Some(bootstrap), ..recipe.spec };
-    let annotations: BTreeMap<&str, String> = recipe.restart.into_iter().map(|value| (RESTART, value)).collect();
-    json!({
-        "apiVersion": <EtcdPeer as kube::Resource>::api_version(&()),
-        "kind": "EtcdPeer",
-        "metadata": {
-            "name": name,
-            "namespace": cluster.namespace(),
-            "labels": member_labels(&cluster.name_any(), &name),
-            "annotations": annotations,
-            "ownerReferences": [owner_reference(cluster)],
-        },
-        "spec": spec,
-    })
+    let annotations: BTreeMap<_, _> = recipe.restart.into_iter().map(|value| (RESTART.to_owned(), value)).collect();
+    let metadata = ObjectMeta {
+        namespace: cluster.namespace(),
+        labels: Some(member_labels(&cluster.name_any(), &name)),
+        annotations: Some(annotations),
+        owner_references: Some(vec![owner_reference(cluster)]),
+        name: Some(name),
+        ..ObjectMeta::default()
+    };
+    EtcdPeer { metadata, spec, status: None }
 }

@@ -6,8 +6,16 @@ use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy, Restore
 use etcd_operator_core::cluster::cpu::gomaxprocs;
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
+use k8s_openapi::api::core::v1::{
+    Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
+    ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod, PodAffinityTerm, PodAntiAffinity, PodSecurityContext,
+    PodSpec, Probe, SeccompProfile, SecurityContext, Volume, VolumeMount, WeightedPodAffinityTerm,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::ObjectMeta;
 use semver::Version;
-use serde_json::{Value, json};
 
 use super::annotations::{self, ROLE};
 use super::{cluster_labels, member_labels, owner_reference, restore_containers};
@@ -25,37 +33,20 @@ pub struct Settings {
 
 /// The user and group that everything in the pod runs as, and that owns the files on the volume.
 pub const USER: i64 = 65532;
-pub(super) const VOLUME: &str = "etcd-data";
-pub(super) const MOUNT: &str = "/var/lib/etcd";
+const VOLUME: &str = "etcd-data";
+const MOUNT: &str = "/var/lib/etcd";
 /// A folder on the volume rather than the volume itself: the root of a disk has a lost+found.
 pub const DATA_DIR: &str = "/var/lib/etcd/data";
 /// Where the gate copies itself to for the etcd container, whose image does not contain it.
-pub(super) const GATE_VOLUME: &str = "gate";
+const GATE_VOLUME: &str = "gate";
 pub(super) const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
-const METRICS_PORT: u16 = 2381;
+const METRICS_PORT: i32 = 2381;
 
-pub fn pod(
-    peer: &EtcdPeer,
-    names: &ClusterNames,
-    ordinal: u32,
-    start: &Start,
-    role: &str,
-    settings: &Settings,
-) -> Value {
+pub fn pod(peer: &EtcdPeer, names: &ClusterNames, ordinal: u32, start: &Start, role: &str, settings: &Settings) -> Pod {
     let name = names.member_name(ordinal);
     let spec = &peer.spec;
-    let template = spec.pod_template.clone().unwrap_or_default();
-    let mut labels = template.labels();
-    labels.extend(member_labels(&names.cluster, &name));
-    labels.insert(ROLE.to_owned(), role.to_owned());
-    let mut notes: BTreeMap<String, String> = template.annotations();
-    // The copy of the gate is not data: it must not keep a node from being scaled down.
-    notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
-    notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
-    notes.extend(
-        annotations::of_expected_data(start.expected).into_iter().map(|(name, value)| (name.to_owned(), value)),
-    );
+    let template = spec.pod_template();
     let mut init_containers = vec![gate(&template, settings)];
     let mut etcd = etcd(spec, &template, names, ordinal, start, settings);
     let mut volumes = vec![volume(spec, &name), gate_volume()];
@@ -66,45 +57,53 @@ pub fn pod(
         init_containers.extend([restore_containers.fetch(from), restore_containers.restore()]);
         volumes.extend(restore_containers::source_volume(from));
         // Without the backup, etcd would bootstrap a cluster without any data.
-        restore_containers::say_that_it_restores(&mut etcd);
+        etcd.env.get_or_insert_default().push(restore_containers::restore_dir());
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": names.namespace,
-            "labels": labels,
-            "annotations": notes,
-            "ownerReferences": [owner_reference(peer)],
-        },
-        "spec": {
-            "hostname": name,
-            "subdomain": names.cluster,
-            "restartPolicy": "Always",
-            "terminationGracePeriodSeconds": 30,
-            "automountServiceAccountToken": false,
-            "enableServiceLinks": false,
-            "securityContext": {
-                "runAsNonRoot": true,
-                "runAsUser": USER,
-                "runAsGroup": USER,
-                "fsGroup": USER,
-                "fsGroupChangePolicy": "OnRootMismatch",
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "initContainers": init_containers,
-            "containers": [etcd],
-            "volumes": volumes,
-            "serviceAccountName": restore.and_then(|it| it.credentials()?.service_account_name.clone()),
-            "affinity": affinity(&template, &names.cluster),
-            "tolerations": template.tolerations,
-            "nodeSelector": template.node_selector,
-            "topologySpreadConstraints": template.topology_spread_constraints,
-            "priorityClassName": template.priority_class_name,
-            "imagePullSecrets": template.image_pull_secrets,
-        },
-    })
+    let metadata = ObjectMeta {
+        name: Some(name.clone()),
+        namespace: Some(names.namespace.clone()),
+        labels: Some(labels(&template, names, &name, role)),
+        annotations: Some(notes(spec, &template, start, settings)),
+        owner_references: Some(vec![owner_reference(peer)]),
+        ..ObjectMeta::default()
+    };
+    let spec = PodSpec {
+        hostname: Some(name),
+        subdomain: Some(names.cluster.clone()),
+        restart_policy: Some("Always".to_owned()),
+        termination_grace_period_seconds: Some(30),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        security_context: Some(unprivileged()),
+        init_containers: Some(init_containers),
+        containers: vec![etcd],
+        volumes: Some(volumes),
+        service_account_name: restore.and_then(|it| it.credentials()?.service_account_name.clone()),
+        affinity: Some(affinity(&template, &names.cluster)),
+        tolerations: Some(template.tolerations),
+        node_selector: Some(template.node_selector),
+        topology_spread_constraints: Some(template.topology_spread_constraints),
+        priority_class_name: template.priority_class_name,
+        image_pull_secrets: Some(template.image_pull_secrets),
+        ..PodSpec::default()
+    };
+    Pod { metadata, spec: Some(spec), status: None }
+}
+
+fn labels(template: &PodTemplate, names: &ClusterNames, name: &str, role: &str) -> BTreeMap<String, String> {
+    let mut labels = template.labels();
+    labels.extend(member_labels(&names.cluster, name));
+    labels.insert(ROLE.to_owned(), role.to_owned());
+    labels
+}
+
+fn notes(spec: &EtcdPeerSpec, template: &PodTemplate, start: &Start, settings: &Settings) -> BTreeMap<String, String> {
+    let mut notes = template.annotations();
+    // The copy of the gate is not data: it must not keep a node from being scaled down.
+    notes.insert(annotations::EVICTABLE_VOLUMES.to_owned(), GATE_VOLUME.to_owned());
+    notes.insert(annotations::IMAGE.to_owned(), spec.image(&settings.etcd_repository));
+    notes.extend(annotations::of_expected_data(start.expected));
+    notes
 }
 
 /// The backup that a member restores, if it is the first of a cluster that is bootstrapped from one.
@@ -114,36 +113,45 @@ fn to_restore<'a>(spec: &'a EtcdPeerSpec, start: &Start) -> Option<&'a RestoreFr
 }
 
 /// Checks the data when the pod starts, so that etcd is never started if it may not, and copies itself.
-fn gate(template: &PodTemplate, settings: &Settings) -> Value {
-    json!({
-        "name": "gate",
-        "image": settings.agent_image,
-        "imagePullPolicy": settings.pull_policy,
-        "command": ["/gate", "install", GATE_MOUNT],
-        "env": gate_environment(),
-        "resources": template.resources,
-        "securityContext": locked_down(),
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT}, {"name": GATE_VOLUME, "mountPath": GATE_MOUNT}],
+fn gate(template: &PodTemplate, settings: &Settings) -> Container {
+    Container {
+        name: "gate".to_owned(),
+        image: Some(settings.agent_image.clone()),
+        image_pull_policy: pull_policy(settings.pull_policy),
+        command: Some(["/gate", "install", GATE_MOUNT].map(str::to_owned).to_vec()),
+        env: Some(gate_environment()),
+        resources: template.resources.clone(),
+        security_context: Some(locked_down()),
+        volume_mounts: Some(vec![data_mount(), gate_mount(None)]),
         // The message says why a member may not start; the last lines of the log are a fallback.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    })
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        ..Container::default()
+    }
 }
 
 /// The environment of the gate, in either container. The kubelet reads the annotations again whenever it starts a
 /// container.
-pub(super) fn gate_environment() -> Vec<Value> {
+pub(super) fn gate_environment() -> Vec<EnvVar> {
     let note = |variable: &str, annotation: &str| {
-        json!({
-            "name": variable,
-            "valueFrom": {"fieldRef": {"fieldPath": format!("metadata.annotations['{annotation}']")}},
-        })
+        let field_path = format!("metadata.annotations['{annotation}']");
+        let field = ObjectFieldSelector { field_path, ..ObjectFieldSelector::default() };
+        let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
+        EnvVar { name: variable.to_owned(), value_from: Some(source), value: None }
     };
     vec![
-        json!({"name": "GATE_DATA_DIR", "value": DATA_DIR}),
+        variable("GATE_DATA_DIR", DATA_DIR),
         note("GATE_DATA", annotations::DATA),
         note("GATE_MEMBER_ID", annotations::MEMBER_ID),
         note("GATE_CLUSTER_ID", annotations::CLUSTER_ID),
     ]
+}
+
+pub(super) fn variable(name: &str, value: impl Into<String>) -> EnvVar {
+    EnvVar { name: name.to_owned(), value: Some(value.into()), value_from: None }
+}
+
+pub(super) fn pull_policy(policy: Option<PullPolicy>) -> Option<String> {
+    policy.map(|policy| policy.as_str().to_owned())
 }
 
 fn etcd(
@@ -153,36 +161,45 @@ fn etcd(
     ordinal: u32,
     start: &Start,
     settings: &Settings,
-) -> Value {
-    json!({
-        "name": "etcd",
-        "image": spec.image(&settings.etcd_repository),
-        "imagePullPolicy": spec.pull_policy().or(settings.pull_policy),
+) -> Container {
+    let gate = format!("{GATE_MOUNT}/gate");
+    Container {
+        name: "etcd".to_owned(),
+        image: Some(spec.image(&settings.etcd_repository)),
+        image_pull_policy: pull_policy(spec.pull_policy().or(settings.pull_policy)),
         // Init containers don't run again when this one is restarted, so the gate checks the data here as well.
-        "command": [format!("{GATE_MOUNT}/gate"), "run", "--", "/usr/local/bin/etcd"],
-        "args": arguments(spec, names, ordinal, start),
-        "env": environment(template),
-        "ports": [
-            {"name": "client", "containerPort": 2379},
-            {"name": "peer", "containerPort": 2380},
-            {"name": "metrics", "containerPort": METRICS_PORT},
-        ],
-        "resources": template.resources,
-        "securityContext": locked_down(),
-        "volumeMounts": [
-            {"name": VOLUME, "mountPath": MOUNT},
-            {"name": GATE_VOLUME, "mountPath": GATE_MOUNT, "readOnly": true},
-        ],
+        command: Some([&gate, "run", "--", "/usr/local/bin/etcd"].map(str::to_owned).to_vec()),
+        args: Some(arguments(spec, names, ordinal, start)),
+        env: Some(environment(template)),
+        ports: Some(vec![port("client", 2379), port("peer", 2380), port("metrics", METRICS_PORT)]),
+        resources: template.resources.clone(),
+        security_context: Some(locked_down()),
+        volume_mounts: Some(vec![data_mount(), gate_mount(Some(true))]),
         // Only what the gate writes: the truncated end of etcd's log could look like a message of the gate.
-        "terminationMessagePolicy": "File",
-        // The member's own state. Requiring a quorum would make all members unready at once when it is lost.
-        "readinessProbe": {
-            "httpGet": {"path": readiness_path(&spec.version), "port": "metrics"},
-            "periodSeconds": 2,
-            "timeoutSeconds": 5,
-            "failureThreshold": 3,
-        },
-    })
+        termination_message_policy: Some("File".to_owned()),
+        readiness_probe: Some(readiness(&spec.version)),
+        ..Container::default()
+    }
+}
+
+fn port(name: &str, port: i32) -> ContainerPort {
+    ContainerPort { name: Some(name.to_owned()), container_port: port, ..ContainerPort::default() }
+}
+
+/// The member's own state. Requiring a quorum would make all members unready at once when it is lost.
+fn readiness(version: &str) -> Probe {
+    let get = HTTPGetAction {
+        path: Some(readiness_path(version).to_owned()),
+        port: IntOrString::String("metrics".to_owned()),
+        ..HTTPGetAction::default()
+    };
+    Probe {
+        http_get: Some(get),
+        period_seconds: Some(2),
+        timeout_seconds: Some(5),
+        failure_threshold: Some(3),
+        ..Probe::default()
+    }
 }
 
 fn arguments(spec: &EtcdPeerSpec, names: &ClusterNames, ordinal: u32, start: &Start) -> Vec<String> {
@@ -203,10 +220,10 @@ fn arguments(spec: &EtcdPeerSpec, names: &ClusterNames, ordinal: u32, start: &St
     own.chain(token).chain(spec.etcd_flags()).map(|(flag, value)| format!("--{flag}={value}")).collect()
 }
 
-fn environment(template: &PodTemplate) -> Vec<Value> {
+fn environment(template: &PodTemplate) -> Vec<EnvVar> {
     let limits = template.resources.as_ref().and_then(|resources| resources.limits.as_ref());
     let threads = limits.and_then(|limits| limits.get("cpu")).and_then(gomaxprocs);
-    let threads = threads.map(|threads| json!({"name": "GOMAXPROCS", "value": threads.to_string()}));
+    let threads = threads.map(|threads| variable("GOMAXPROCS", threads.to_string()));
     gate_environment().into_iter().chain(threads).collect()
 }
 
@@ -216,88 +233,71 @@ fn readiness_path(version: &str) -> &'static str {
     if has_livez { "/livez" } else { "/health?serializable=true" }
 }
 
-fn volume(spec: &EtcdPeerSpec, name: &str) -> Value {
+fn volume(spec: &EtcdPeerSpec, name: &str) -> Volume {
+    let mut volume = Volume { name: VOLUME.to_owned(), ..Volume::default() };
     match &spec.storage.ephemeral {
-        Some(ephemeral) => json!({
-            "name": VOLUME,
-            "emptyDir": {"medium": ephemeral.medium.of_empty_dir(), "sizeLimit": ephemeral.size_limit},
-        }),
-        None => json!({"name": VOLUME, "persistentVolumeClaim": {"claimName": name}}),
+        Some(ephemeral) => {
+            let (medium, size_limit) = (ephemeral.medium.of_empty_dir(), ephemeral.size_limit.clone());
+            volume.empty_dir = Some(EmptyDirVolumeSource { medium, size_limit, ..Default::default() });
+        }
+        None => {
+            let claim = PersistentVolumeClaimVolumeSource { claim_name: name.to_owned(), read_only: None };
+            volume.persistent_volume_claim = Some(claim);
+        }
     }
+    volume
+}
+
+pub(super) fn data_mount() -> VolumeMount {
+    VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT.to_owned(), ..VolumeMount::default() }
 }
 
 /// It contains one small file, which the init container writes.
-fn gate_volume() -> Value {
-    json!({"name": GATE_VOLUME, "emptyDir": {"sizeLimit": "16Mi"}})
+fn gate_volume() -> Volume {
+    let empty_dir = EmptyDirVolumeSource { size_limit: Some(Quantity("16Mi".to_owned())), ..Default::default() };
+    Volume { name: GATE_VOLUME.to_owned(), empty_dir: Some(empty_dir), ..Volume::default() }
+}
+
+pub(super) fn gate_mount(read_only: Option<bool>) -> VolumeMount {
+    VolumeMount { name: GATE_VOLUME.to_owned(), mount_path: GATE_MOUNT.to_owned(), read_only, ..VolumeMount::default() }
 }
 
 /// Members prefer different nodes, unless the user specifies an affinity.
-fn affinity(template: &PodTemplate, cluster: &str) -> Value {
+fn affinity(template: &PodTemplate, cluster: &str) -> Affinity {
     if let Some(affinity) = &template.affinity {
-        return json!(affinity);
+        return affinity.clone();
     }
-    let term = json!({
-        "labelSelector": {"matchLabels": cluster_labels(cluster)},
-        "topologyKey": "kubernetes.io/hostname",
-    });
-    let preferred = json!([{"weight": 100, "podAffinityTerm": term}]);
-    json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}})
+    let members = LabelSelector { match_labels: Some(cluster_labels(cluster)), match_expressions: None };
+    let node = PodAffinityTerm {
+        label_selector: Some(members),
+        topology_key: "kubernetes.io/hostname".to_owned(),
+        ..PodAffinityTerm::default()
+    };
+    let preferred = WeightedPodAffinityTerm { weight: 100, pod_affinity_term: node };
+    let apart = PodAntiAffinity {
+        preferred_during_scheduling_ignored_during_execution: Some(vec![preferred]),
+        ..PodAntiAffinity::default()
+    };
+    Affinity { pod_anti_affinity: Some(apart), ..Affinity::default() }
 }
 
-pub fn locked_down() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": {"drop": ["ALL"]},
-    })
+fn unprivileged() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(USER),
+        run_as_group: Some(USER),
+        fs_group: Some(USER),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
+        ..PodSecurityContext::default()
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use etcd_operator_core::cluster::observed::{DataState, ExpectedData};
-
-    use super::*;
-
-    fn pod_of_an_initial_member() -> Value {
-        let spec = json!({"clusterName": "c", "version": "3.6.16", "storage": {"ephemeral": {}}});
-        let peer = EtcdPeer::new("c-0", serde_json::from_value(spec).unwrap());
-        let names = ClusterNames { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
-        let start = Start {
-            bootstrap_token: Some("token".into()),
-            initial_cluster: vec![("c-0".into(), names.peer_url(0))],
-            expected: ExpectedData { data: DataState::New, identity: None },
-            serves_clients: true,
-        };
-        let settings = Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None };
-        pod(&peer, &names, 0, &start, annotations::VOTER, &settings)
-    }
-
-    fn mounted(container: &Value, volume: &str) -> Value {
-        let mounts = container["volumeMounts"].as_array().unwrap();
-        mounts.iter().find(|mount| mount["name"] == volume).unwrap().clone()
-    }
-
-    #[test]
-    fn etcd_never_starts_but_through_the_gate() {
-        let pod = pod_of_an_initial_member();
-        let (init, etcd) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
-        assert_eq!(init["command"], json!(["/gate", "install", "/gate-bin"]));
-        assert_eq!(etcd["command"], json!(["/gate-bin/gate", "run", "--", "/usr/local/bin/etcd"]));
-        assert_eq!(mounted(init, "gate")["mountPath"], "/gate-bin");
-        assert_eq!(mounted(etcd, "gate"), json!({"name": "gate", "mountPath": "/gate-bin", "readOnly": true}));
-        assert_eq!(mounted(init, "etcd-data"), mounted(etcd, "etcd-data"));
-        assert_eq!(etcd["env"], init["env"], "both are told the same");
-        let expected: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
-        assert_eq!(expected, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
-        assert!(etcd["args"].as_array().unwrap().contains(&json!(format!("--data-dir={DATA_DIR}"))));
-    }
-
-    #[test]
-    fn both_containers_are_locked_down() {
-        let spec = &pod_of_an_initial_member()["spec"];
-        assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
-        for container in [&spec["initContainers"][0], &spec["containers"][0]] {
-            assert_eq!(container["securityContext"], locked_down());
-        }
+pub fn locked_down() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+        ..SecurityContext::default()
     }
 }

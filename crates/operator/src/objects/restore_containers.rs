@@ -5,10 +5,12 @@ use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_protocol::task::{Fetch, Find, Task};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::locations;
-use super::pod::{GATE_MOUNT, GATE_VOLUME, MOUNT, Settings, VOLUME, gate_environment, locked_down};
+use super::pod::{GATE_MOUNT, Settings, data_mount, gate_environment, gate_mount, locked_down, pull_policy, variable};
 
 /// The names of the two containers.
 pub const FETCH: &str = "fetch";
@@ -35,31 +37,32 @@ pub struct RestoreContainers<'a> {
 
 impl RestoreContainers<'_> {
     /// Downloads the backup to the volume, and verifies it.
-    pub fn fetch(&self, from: &RestoreFrom) -> Value {
+    pub fn fetch(&self, from: &RestoreFrom) -> Container {
         let task = Task::Fetch(Fetch {
             from: Find { from: locations::of_source(from), sha256: from.sha256.clone() },
             file: SNAPSHOT.to_owned(),
             for_version: Some(self.spec.version.clone()),
         });
         let mut env = environment();
-        env.extend(locations::environment(&task, from.credentials(), from.decryption.as_ref()));
-        let mut mounts = vec![json!({"name": VOLUME, "mountPath": MOUNT})];
-        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| locations::claim_mount(true)));
-        json!({
-            "name": FETCH,
-            "image": self.settings.agent_image,
-            "imagePullPolicy": self.settings.pull_policy,
-            "command": ["/gate", "fetch", "--", "/agent"],
-            "env": env,
-            "resources": self.template.resources,
-            "securityContext": locked_down(),
-            "volumeMounts": mounts,
-            "terminationMessagePolicy": "File",
-        })
+        env.extend(typed::<Vec<EnvVar>>(locations::environment(&task, from.credentials(), from.decryption.as_ref())));
+        let mut mounts = vec![data_mount()];
+        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| typed(locations::claim_mount(true))));
+        Container {
+            name: FETCH.to_owned(),
+            image: Some(self.settings.agent_image.clone()),
+            image_pull_policy: pull_policy(self.settings.pull_policy),
+            command: Some(["/gate", "fetch", "--", "/agent"].map(str::to_owned).to_vec()),
+            env: Some(env),
+            resources: self.template.resources.clone(),
+            security_context: Some(locked_down()),
+            volume_mounts: Some(mounts),
+            termination_message_policy: Some("File".to_owned()),
+            ..Container::default()
+        }
     }
 
     /// Creates a data dir from the backup, with the binaries of the version that will run on it.
-    pub fn restore(&self) -> Value {
+    pub fn restore(&self) -> Container {
         let name = self.names.member_name(self.ordinal);
         let url = self.names.peer_url(self.ordinal);
         let flags = [
@@ -79,39 +82,36 @@ impl RestoreContainers<'_> {
             .map(str::to_owned)
             .chain(flags)
             .collect();
-        json!({
-            "name": RESTORE,
-            "image": self.spec.image(&self.settings.etcd_repository),
-            "imagePullPolicy": self.spec.pull_policy().or(self.settings.pull_policy),
-            "command": command,
-            "env": environment(),
-            "resources": self.template.resources,
-            "securityContext": locked_down(),
-            "volumeMounts": [
-                {"name": VOLUME, "mountPath": MOUNT},
-                {"name": GATE_VOLUME, "mountPath": GATE_MOUNT, "readOnly": true},
-            ],
-            "terminationMessagePolicy": "File",
-        })
+        Container {
+            name: RESTORE.to_owned(),
+            image: Some(self.spec.image(&self.settings.etcd_repository)),
+            image_pull_policy: pull_policy(self.spec.pull_policy().or(self.settings.pull_policy)),
+            command: Some(command),
+            env: Some(environment()),
+            resources: self.template.resources.clone(),
+            security_context: Some(locked_down()),
+            volume_mounts: Some(vec![data_mount(), gate_mount(Some(true))]),
+            termination_message_policy: Some("File".to_owned()),
+            ..Container::default()
+        }
     }
 }
 
 /// The volume that the backup is on, if any.
-pub fn source_volume(from: &RestoreFrom) -> Option<Value> {
-    from.persistent_volume_claim.as_ref().map(|claim| locations::claim_volume(&claim.claim_name, true))
+pub fn source_volume(from: &RestoreFrom) -> Option<Volume> {
+    from.persistent_volume_claim.as_ref().map(|claim| typed(locations::claim_volume(&claim.claim_name, true)))
 }
 
 /// Tells the gate that etcd must find the restored data.
-pub fn say_that_it_restores(etcd: &mut Value) {
-    if let Some(env) = etcd["env"].as_array_mut() {
-        env.push(restore_dir());
-    }
+pub fn restore_dir() -> EnvVar {
+    variable("GATE_RESTORE_DIR", RESTORE_DIR)
 }
 
-fn environment() -> Vec<Value> {
+fn environment() -> Vec<EnvVar> {
     gate_environment().into_iter().chain([restore_dir()]).collect()
 }
 
-fn restore_dir() -> Value {
-    json!({"name": "GATE_RESTORE_DIR", "value": RESTORE_DIR})
+/// What `locations` builds, as a typed struct. The golden files prove that nothing is lost on the way.
+fn typed<T: DeserializeOwned + Default>(built: impl Serialize) -> T {
+    serde_json::to_value(built).and_then(serde_json::from_value).unwrap_or_default()
 }

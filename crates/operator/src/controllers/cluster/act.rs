@@ -87,7 +87,7 @@ impl<'a> Actor<'a> {
             }
             Step::MarkClaim { ordinal, identity, version } => {
                 let mut notes = of_identity(Some(*identity));
-                notes.extend(version.iter().map(|version| (DATA_VERSION, version.clone())));
+                notes.extend(version.iter().map(|version| (DATA_VERSION.to_owned(), version.clone())));
                 let notes = json!({"metadata": {"annotations": notes}});
                 self.patch::<PersistentVolumeClaim>(&self.name(*ordinal), notes).await
             }
@@ -166,7 +166,7 @@ impl<'a> Actor<'a> {
             self.observation.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
         let recipe = self.recipe(model)?;
         let peer = peer::peer(self.cluster, &self.observation.observed.names, ordinal, initial_members, recipe);
-        let created = match self.create::<EtcdPeer>(peer).await? {
+        let created = match self.create(&peer).await? {
             Some(created) => {
                 self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
                 created
@@ -234,7 +234,7 @@ impl<'a> Actor<'a> {
         let name = self.name(ordinal);
         let Some(template) = &self.cluster.spec.storage.volume_claim_template else { return Ok(()) };
         let claim = claim::claim(self.cluster, template, &name, bootstrap, identity);
-        if self.create::<PersistentVolumeClaim>(claim).await?.is_some() {
+        if self.create(&claim).await?.is_some() {
             return self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await;
         }
         // A claim of this name exists that the cache does not show: repair its labels if it belongs to this cluster.
@@ -261,7 +261,7 @@ impl<'a> Actor<'a> {
         let peer = peer.ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {name} is gone")))?;
         let role = self.role(ordinal, start.serves_clients);
         let pod = pod::pod(peer, &self.observation.observed.names, ordinal, start, role, &self.context.settings);
-        if self.create::<Pod>(pod).await?.is_some() {
+        if self.create(&pod).await?.is_some() {
             return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
         }
         // A pod of this name exists that the cache does not show: repair its labels if it belongs to this EtcdPeer.
@@ -353,17 +353,14 @@ impl<'a> Actor<'a> {
     }
 
     /// Creates an object. `None` if one of that name already exists.
-    async fn create<K>(&self, object: Value) -> Result<Option<K>, Error>
+    async fn create<K>(&self, object: &K) -> Result<Option<K>, Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let doing = format!("creating the {} {}", K::kind(&()), object["metadata"]["name"]);
-        let object: K =
-            serde_json::from_value(object).map_err(|error| Error::Impossible(format!("{doing}: {error}")))?;
-        match self.api::<K>().create(&PostParams::default(), &object).await {
+        match self.api::<K>().create(&PostParams::default(), object).await {
             Ok(created) => Ok(Some(created)),
             Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
-            Err(error) => Err(api_error(doing, error)),
+            Err(error) => Err(api_error(format!("creating the {} {}", K::kind(&()), object.name_any()), error)),
         }
     }
 

@@ -9,14 +9,14 @@ use std::hash::{Hash, Hasher};
 
 use etcd_operator_api::{EtcdCluster, MemberRole, labels};
 use etcd_operator_core::cluster::observed::Membership;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::act::{Error, api_error};
 use super::memory::Memory;
@@ -57,10 +57,10 @@ pub struct Ensure<'a> {
 
 impl Ensure<'_> {
     pub async fn everything(&self, observation: &Observation) -> Result<(), Error> {
-        self.apply::<Service>(&self.caches.services, headless_service(self.cluster)).await?;
-        self.apply::<Service>(&self.caches.services, client_service(self.cluster)).await?;
+        self.apply(&self.caches.services, &headless_service(self.cluster)).await?;
+        self.apply(&self.caches.services, &client_service(self.cluster)).await?;
         let budget = disruption_budget(self.cluster, self.voters(observation));
-        self.apply::<PodDisruptionBudget>(&self.caches.budgets, budget).await?;
+        self.apply(&self.caches.budgets, &budget).await?;
         for (ordinal, claim) in &observation.objects.claims {
             if self.is_ours(observation, *ordinal) {
                 self.repair_claim(claim).await?;
@@ -77,21 +77,21 @@ impl Ensure<'_> {
     }
 
     /// Applies the desired state of an object. One of that name that another client created is not taken over.
-    async fn apply<K>(&self, cache: &Cache<K>, wanted: Value) -> Result<(), Error>
+    async fn apply<K>(&self, cache: &Cache<K>, wanted: &K) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
         let (kind, namespace) = (K::kind(&()), self.cluster.namespace().unwrap_or_default());
-        let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = wanted.name_any();
         let key = (kind.to_string(), name.clone());
-        let hash = hash_of(&wanted);
+        let hash = hash_of(wanted);
         let found = cache.get(&namespace, &name);
         let version = found.as_ref().and_then(|object| object.resource_version());
         if self.memory.applied().is_current(&key, hash, version.as_deref()) {
             return Ok(());
         }
         let failed = |error| api_error(format!("applying the {kind} {name}"), error);
-        let created = if found.is_none() { self.create::<K>(&wanted).await.map_err(failed)? } else { None };
+        let created = if found.is_none() { self.create(wanted).await.map_err(failed)? } else { None };
         let made = match created {
             Some(made) => {
                 self.events
@@ -115,13 +115,12 @@ impl Ensure<'_> {
     }
 
     /// Creates an object. `None` if one of that name exists.
-    async fn create<K>(&self, wanted: &Value) -> kube::Result<Option<K>>
+    async fn create<K>(&self, wanted: &K) -> kube::Result<Option<K>>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let object: K = serde_json::from_value(wanted.clone()).map_err(kube::Error::SerdeError)?;
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match self.api::<K>().create(&parameters, &object).await {
+        match self.api::<K>().create(&parameters, wanted).await {
             Ok(made) => Ok(Some(made)),
             Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
             Err(error) => Err(error),
@@ -147,14 +146,12 @@ impl Ensure<'_> {
 
     async fn repair_claim(&self, claim: &PersistentVolumeClaim) -> Result<(), Error> {
         let wanted = claim_metadata(self.cluster, &claim.name_any());
-        let owners = json!(claim.owner_references());
-        let labelled = wanted["labels"].as_object().is_some_and(|labels| {
-            labels.iter().all(|(name, value)| claim.labels().get(name).map(String::as_str) == value.as_str())
-        });
-        if labelled && owner_uids(&owners) == owner_uids(&wanted["ownerReferences"]) {
+        let (labels, owners) = (wanted.labels.unwrap_or_default(), wanted.owner_references.unwrap_or_default());
+        let labelled = labels.iter().all(|(name, value)| claim.labels().get(name) == Some(value));
+        if labelled && uids(claim.owner_references()) == uids(&owners) {
             return Ok(());
         }
-        let patch = json!({"metadata": {"labels": wanted["labels"], "ownerReferences": wanted["ownerReferences"]}});
+        let patch = json!({"metadata": {"labels": labels, "ownerReferences": owners}});
         let name = claim.name_any();
         let patched =
             self.api::<PersistentVolumeClaim>().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
@@ -189,12 +186,13 @@ impl Ensure<'_> {
     }
 }
 
-fn owner_uids(owners: &Value) -> Vec<&str> {
-    owners.as_array().into_iter().flatten().filter_map(|owner| owner["uid"].as_str()).collect()
+fn uids(owners: &[OwnerReference]) -> Vec<&str> {
+    owners.iter().map(|owner| owner.uid.as_str()).collect()
 }
 
-fn hash_of(value: &Value) -> u64 {
+fn hash_of(object: &impl Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
-    value.to_string().hash(&mut hasher);
+    // These types contain nothing that JSON can't represent.
+    serde_json::to_string(object).unwrap_or_default().hash(&mut hasher);
     hasher.finish()
 }

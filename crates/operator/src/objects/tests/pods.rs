@@ -3,12 +3,12 @@
 use etcd_operator_api::{EtcdPeer, PullPolicy};
 use etcd_operator_core::cluster::observed::{DataState, ExpectedData, Identity};
 use etcd_operator_core::cluster::plan::Start;
-use serde::Serialize;
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::{assert_golden, full_pod_template, names, restore_from_s3, restore_from_volume};
 use crate::objects::annotations::{LEARNER, VOTER};
-use crate::objects::pod::{Settings, pod};
+use crate::objects::pod::{DATA_DIR, Settings, locked_down, pod};
 
 /// An EtcdPeer with this in its spec in addition.
 fn peer(ordinal: u32, more: Value) -> EtcdPeer {
@@ -48,7 +48,7 @@ fn settings(pull_policy: Option<PullPolicy>) -> Settings {
     Settings { agent_image: "operator:1".into(), etcd_repository: "gcr.io/etcd".into(), pull_policy }
 }
 
-fn voter(peer: &EtcdPeer, start: &Start) -> impl Serialize + use<> {
+fn voter(peer: &EtcdPeer, start: &Start) -> Pod {
     pod(peer, &names(), 0, start, VOTER, &settings(None))
 }
 
@@ -106,4 +106,36 @@ fn later_pod_of_restored_cluster_restores_nothing() {
     let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
     let start = Start { expected: ExpectedData { data: DataState::Existing, identity: Some(identity) }, ..joining() };
     assert_golden("pod-restored-before", &voter(&restored(restore_from_s3()), &start));
+}
+
+/// The volume mount of a container for a volume.
+fn mounted(container: &Value, volume: &str) -> Value {
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    mounts.iter().find(|mount| mount["name"] == volume).unwrap().clone()
+}
+
+#[test]
+fn etcd_never_starts_but_through_the_gate() {
+    let pod = json!(voter(&peer(0, json!({})), &bootstrapping(3)));
+    let (init, etcd) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
+    assert_eq!(init["command"], json!(["/gate", "install", "/gate-bin"]));
+    assert_eq!(etcd["command"], json!(["/gate-bin/gate", "run", "--", "/usr/local/bin/etcd"]));
+    assert_eq!(mounted(init, "gate")["mountPath"], "/gate-bin");
+    assert_eq!(mounted(etcd, "gate"), json!({"name": "gate", "mountPath": "/gate-bin", "readOnly": true}));
+    assert_eq!(mounted(init, "etcd-data"), mounted(etcd, "etcd-data"));
+    assert_eq!(etcd["env"], init["env"], "both are told the same");
+    let expected: Vec<_> = init["env"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+    assert_eq!(expected, ["GATE_DATA_DIR", "GATE_DATA", "GATE_MEMBER_ID", "GATE_CLUSTER_ID"]);
+    assert!(etcd["args"].as_array().unwrap().contains(&json!(format!("--data-dir={DATA_DIR}"))));
+}
+
+#[test]
+fn every_container_of_a_pod_is_locked_down() {
+    let spec = &json!(voter(&restored(restore_from_s3()), &bootstrapping(1)))["spec"];
+    assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+    let containers =
+        [&spec["initContainers"], &spec["containers"]].map(|it| it.as_array().unwrap()).into_iter().flatten();
+    for container in containers {
+        assert_eq!(container["securityContext"], json!(locked_down()));
+    }
 }
