@@ -23,7 +23,6 @@ use etcd_operator_api::{EtcdPeer, labels};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
-use serde_json::Value;
 
 /// The labels of everything that belongs to a cluster.
 pub fn cluster_labels(cluster: &str) -> BTreeMap<String, String> {
@@ -55,13 +54,4 @@ pub fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReferen
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
-}
-
-/// The merge patch from one value to another: what does not exist any more is removed.
-pub fn merge_patch(old: &Value, new: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
-    let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
-    let changed = changed.map(|(key, value)| (key.clone(), merge_patch(old.get(key).unwrap_or(&Value::Null), value)));
-    gone.chain(changed).collect()
 }

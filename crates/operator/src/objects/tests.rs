@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::claim::claim;
-use super::merge_patch;
 use super::peer::{Recipe, peer};
 use super::services::{client_service, disruption_budget, headless_service};
 
@@ -161,13 +160,4 @@ fn client_service_selects_the_voters() {
 #[test]
 fn disruption_budget_of_five_voters_keeps_three() {
     assert_golden("disruption-budget", &disruption_budget(&cluster(json!({"replicas": 5})), 5));
-}
-
-#[test]
-fn merge_patch_removes_what_is_gone_and_keeps_the_rest() {
-    let old = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 4});
-    let new = json!({"a": 1, "b": {"c": 5}, "f": {"g": 6}});
-    assert_eq!(merge_patch(&old, &new), json!({"b": {"c": 5, "d": null}, "e": null, "f": {"g": 6}}));
-    assert_eq!(merge_patch(&Value::Null, &new), new);
-    assert_eq!(merge_patch(&old, &old), json!({}));
 }

@@ -8,15 +8,15 @@ use etcd_operator_api::{BootstrapRecord, EtcdCluster, EtcdClusterStatus, EtcdPee
 use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity, Replacement};
 use etcd_operator_core::cluster::plan::{Model, Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use super::member_objects::MemberObjects;
 use super::observe::{CorruptionCheck, Observation, observe};
+use super::patches::{self, MetadataPatch, ObjectPatch, PeerRecord, StatusPatch};
 use super::report;
 use crate::controllers::context::Context;
 use crate::objects::annotations::{
@@ -25,6 +25,7 @@ use crate::objects::annotations::{
 use crate::objects::peer::Recipe;
 use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
 use crate::runtime::api_errors::describe;
+use crate::runtime::strict;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -88,8 +89,7 @@ impl<'a> Actor<'a> {
             Step::MarkClaim { ordinal, identity, version } => {
                 let mut notes = of_identity(Some(*identity));
                 notes.extend(version.iter().map(|version| (DATA_VERSION.to_owned(), version.clone())));
-                let notes = json!({"metadata": {"annotations": notes}});
-                self.patch::<PersistentVolumeClaim>(&self.name(*ordinal), notes).await
+                self.patch::<PersistentVolumeClaim>(&self.name(*ordinal), &ObjectPatch::of_annotations(notes)).await
             }
             Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start).await,
             Step::AnnotatePod { ordinal, expected, serves_clients } => {
@@ -174,7 +174,7 @@ impl<'a> Actor<'a> {
             None => {
                 // It exists, but is not in the cache: it lost its labels, or the cache is stale.
                 let labels = member_labels(&self.cluster.name_any(), &name);
-                self.patch::<EtcdPeer>(&name, json!({"metadata": {"labels": labels}})).await?;
+                self.patch::<EtcdPeer>(&name, &ObjectPatch::of_labels(labels)).await?;
                 let doing = || format!("reading the EtcdPeer {name}");
                 self.api().get(&name).await.map_err(|error| api_error(doing(), error))?
             }
@@ -199,29 +199,25 @@ impl<'a> Actor<'a> {
     }
 
     async fn record_member(&self, ordinal: u32, identity: Identity, started: bool) -> Result<(), Error> {
-        let status = json!({
-            "memberID": format_id(identity.member_id),
-            "clusterID": format_id(identity.cluster_id),
-            "started": started,
-        });
-        self.record_in_peer(ordinal, status).await
+        let (member_id, cluster_id) = (format_id(identity.member_id), format_id(identity.cluster_id));
+        self.record_in_peer(ordinal, PeerRecord::Member { member_id, cluster_id, started }).await
     }
 
     async fn record_replacement(&self, ordinal: u32, replacement: &Replacement) -> Result<(), Error> {
-        let replacement = json!({
-            "memberID": format_id(replacement.member_id),
-            "time": moment(replacement.at),
-            "count": replacement.count,
-            "reason": replacement.why,
-        });
-        self.record_in_peer(ordinal, json!({"replacement": replacement})).await
+        let replacement = etcd_operator_api::Replacement {
+            member_id: format_id(replacement.member_id),
+            time: patches::time(replacement.at),
+            count: i32::try_from(replacement.count).unwrap_or(i32::MAX),
+            reason: replacement.why.clone(),
+        };
+        self.record_in_peer(ordinal, PeerRecord::Replacement { replacement }).await
     }
 
     /// Records something in the status of an EtcdPeer.
-    pub(super) async fn record_in_peer(&self, ordinal: u32, status: Value) -> Result<(), Error> {
+    pub(super) async fn record_in_peer(&self, ordinal: u32, status: PeerRecord) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let patch = Patch::Merge(json!({"status": status}));
-        let patched = self.api::<EtcdPeer>().patch_status(&name, &PatchParams::default(), &patch).await;
+        let patch = Patch::Merge(StatusPatch { status });
+        let patched = self.api::<EtcdPeer>().patch_status(&name, &patches::strictly(), &patch).await;
         patched.map(drop).map_err(|error| api_error(format!("recording in the status of {name}"), error))
     }
 
@@ -249,7 +245,7 @@ impl<'a> Actor<'a> {
             )));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
-        self.patch::<PersistentVolumeClaim>(&name, json!({"metadata": {"labels": labels}})).await
+        self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of_labels(labels)).await
     }
 
     async fn create_pod(&self, ordinal: u32, start: &Start) -> Result<(), Error> {
@@ -276,18 +272,19 @@ impl<'a> Actor<'a> {
             )));
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
-        self.patch::<Pod>(&name, json!({"metadata": {"labels": labels}})).await?;
+        self.patch::<Pod>(&name, &ObjectPatch::of_labels(labels)).await?;
         // Its expected data and initial cluster are not those that this pod would have got.
         Err(Error::OutOfDate(format!("there is a pod {name} already")))
     }
 
     async fn annotate_pod(&self, ordinal: u32, expected: ExpectedData, serves_clients: bool) -> Result<(), Error> {
-        let mut annotations = json!(of_expected_data(expected));
+        let mut annotations = patches::set(of_expected_data(expected));
         if serves_clients {
-            annotations[LEAVING_SINCE] = Value::Null;
+            annotations.insert(LEAVING_SINCE.to_owned(), None);
         }
-        let metadata = json!({"annotations": annotations, "labels": {ROLE: self.role(ordinal, serves_clients)}});
-        self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
+        let labels = [(ROLE.to_owned(), Some(self.role(ordinal, serves_clients).to_owned()))].into();
+        let metadata = MetadataPatch { labels, annotations, ..MetadataPatch::default() };
+        self.patch::<Pod>(&self.name(ordinal), &ObjectPatch::of(metadata)).await
     }
 
     fn role(&self, ordinal: u32, serves_clients: bool) -> &'static str {
@@ -357,19 +354,19 @@ impl<'a> Actor<'a> {
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        match self.api::<K>().create(&PostParams::default(), object).await {
+        match strict::create(&self.context.client, &PostParams::default(), object).await {
             Ok(created) => Ok(Some(created)),
             Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
             Err(error) => Err(api_error(format!("creating the {} {}", K::kind(&()), object.name_any()), error)),
         }
     }
 
-    pub(super) async fn patch<K>(&self, name: &str, patch: Value) -> Result<(), Error>
+    pub(super) async fn patch<K>(&self, name: &str, patch: &ObjectPatch<impl Serialize + Debug>) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let doing = || format!("changing the {} {name}", K::kind(&()));
-        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self.api::<K>().patch(name, &patches::strictly(), &Patch::Merge(patch)).await;
         patched.map(drop).map_err(|error| api_error(doing(), error))
     }
 

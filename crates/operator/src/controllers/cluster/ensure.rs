@@ -16,17 +16,18 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
 use super::act::{Error, api_error};
 use super::memory::Memory;
 use super::observe::Observation;
+use super::patches::{self, MetadataPatch, ObjectPatch};
 use crate::controllers::caches::Caches;
 use crate::objects::annotations::read_identity;
 use crate::objects::claim::claim_metadata;
 use crate::objects::services::{client_service, disruption_budget, headless_service};
 use crate::runtime::events::Events;
 use crate::runtime::status::FIELD_MANAGER;
+use crate::runtime::strict;
 use crate::runtime::watch::Cache;
 
 /// What was last applied of each object of a cluster, and the resulting resource version. As long as the cache shows
@@ -106,7 +107,7 @@ impl Ensure<'_> {
                         "there is a {kind} {name} already that is not owned by this cluster"
                     )));
                 }
-                let parameters = PatchParams::apply(FIELD_MANAGER).force();
+                let parameters = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
                 self.api::<K>().patch(&name, &parameters, &Patch::Apply(wanted)).await.map_err(failed)?
             }
         };
@@ -120,7 +121,7 @@ impl Ensure<'_> {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        match self.api::<K>().create(&parameters, wanted).await {
+        match strict::create(self.client, &parameters, wanted).await {
             Ok(made) => Ok(Some(made)),
             Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(None),
             Err(error) => Err(error),
@@ -151,10 +152,11 @@ impl Ensure<'_> {
         if labelled && uids(claim.owner_references()) == uids(&owners) {
             return Ok(());
         }
-        let patch = json!({"metadata": {"labels": labels, "ownerReferences": owners}});
+        let labels = patches::set(labels);
+        let patch = MetadataPatch { labels, owner_references: Some(owners), ..MetadataPatch::default() };
+        let patch = Patch::Merge(ObjectPatch::of(patch));
         let name = claim.name_any();
-        let patched =
-            self.api::<PersistentVolumeClaim>().patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self.api::<PersistentVolumeClaim>().patch(&name, &patches::strictly(), &patch).await;
         patched.map(drop).map_err(|error| api_error(format!("repairing the volume claim {name}"), error))
     }
 

@@ -5,18 +5,18 @@ use std::time::Duration;
 use etcd_operator_api::format_id;
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
-use serde_json::json;
 
-use super::act::{Actor, Error, moment};
+use super::act::{Actor, Error};
 use super::membership::etcd_error;
+use super::patches::{LastDefragmentation, PeerRecord, time};
 
 /// How long a defragmentation is waited for. etcd continues one that takes longer.
 const DEFRAGMENTATION: Duration = Duration::from_secs(15);
 
 impl Actor<'_> {
     pub(super) async fn record_defragmentation(&self, ordinal: u32, it: Defragmentation) -> Result<(), Error> {
-        let last = json!({"time": moment(it.at), "compactedRevision": it.compacted});
-        self.record_in_peer(ordinal, json!({"lastDefragmentation": last})).await
+        let last_defragmentation = LastDefragmentation { time: time(it.at), compacted_revision: it.compacted };
+        self.record_in_peer(ordinal, PeerRecord::Defragmentation { last_defragmentation }).await
     }
 
     pub(super) async fn defragment(&self, ordinal: u32) -> Result<(), Error> {

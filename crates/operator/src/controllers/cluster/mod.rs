@@ -8,7 +8,7 @@
 //!   `upgrade_backup` (the backup before an upgrade).
 //! - Remembered by this process only: `memory`, `rollout_slots` (which clusters may restart members).
 //! - Acting: `act`, with `membership`, `rollout`, `maintenance` and `upgrade_backup` for some kinds of steps; `ensure`
-//!   repairs what every cluster has, whatever the plan.
+//!   repairs what every cluster has, whatever the plan; `patches` are the types of what is patched.
 //! - Reporting: `report` writes the status.
 
 mod act;
@@ -20,6 +20,7 @@ mod membership;
 pub mod memory;
 pub mod node;
 mod observe;
+mod patches;
 mod probe;
 pub mod reconcile;
 mod report;

@@ -2,10 +2,10 @@
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, CustomResourceExt, ResourceExt};
-use serde_json::json;
+use kube::{Api, Client, ResourceExt};
 
 use super::observe::Observation;
+use super::patches::{AppliedStatus, PeerRecord, StatusPatch, strictly};
 use crate::objects::is_pod_of;
 use crate::runtime::status::FIELD_MANAGER;
 
@@ -18,16 +18,10 @@ pub enum Written {
 }
 
 pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdClusterStatus) -> kube::Result<Written> {
-    let resource = EtcdCluster::api_resource();
-    let patch = json!({
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"resourceVersion": cluster.metadata.resource_version},
-        "status": status,
-    });
     let clusters: Api<EtcdCluster> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    match clusters.patch_status(&cluster.name_any(), &params, &Patch::Apply(patch)).await {
+    let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
+    let patch = Patch::Apply(AppliedStatus::of(cluster, status));
+    match clusters.patch_status(&cluster.name_any(), &params, &patch).await {
         Ok(_) => Ok(Written::Yes),
         Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(Written::Outdated),
         Err(error) => Err(error),
@@ -46,8 +40,9 @@ pub async fn write_versions(client: &Client, observation: &Observation) -> kube:
         }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
         if known != Some(&answer.version) {
-            let patch = Patch::Merge(json!({"status": {"serverVersion": answer.version}}));
-            match peers.patch_status(&peer.name_any(), &PatchParams::default(), &patch).await {
+            let status = PeerRecord::ServerVersion { server_version: answer.version.clone() };
+            let patch = Patch::Merge(StatusPatch { status });
+            match peers.patch_status(&peer.name_any(), &strictly(), &patch).await {
                 Err(kube::Error::Api(gone)) if gone.code == 404 => {}
                 written => {
                     written?;

@@ -2,17 +2,16 @@
 
 use etcd_operator_api::{EtcdPeer, PodTemplate};
 use etcd_operator_etcd::Cause;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, VolumeResourceRequirements};
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use semver::Version;
-use serde_json::{Value, json};
 
 use super::act::{Actor, Error, api_error, moment};
 use super::membership::etcd_error;
+use super::patches::{Containers, Difference, MetadataPatch, ObjectPatch, PodTemplateChange, change, strictly};
 use super::spec_diff::resources_in_words;
 use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
-use crate::objects::merge_patch;
 
 /// The status codes with which the API server rejects a request permanently.
 const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
@@ -21,8 +20,12 @@ impl Actor<'_> {
     pub(super) async fn drain_pod(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
         let since = moment(self.observation.observed.now);
-        let metadata = json!({"annotations": {LEAVING_SINCE: since}, "labels": {ROLE: LEAVING}});
-        self.patch::<Pod>(&name, json!({"metadata": metadata})).await?;
+        let metadata = MetadataPatch {
+            annotations: [(LEAVING_SINCE.to_owned(), Some(since))].into(),
+            labels: [(ROLE.to_owned(), Some(LEAVING.to_owned()))].into(),
+            ..MetadataPatch::default()
+        };
+        self.patch::<Pod>(&name, &ObjectPatch::of(metadata)).await?;
         self.tell("DrainingMember", &name, format!("Draining clients from {name} before its restart")).await
     }
 
@@ -48,25 +51,26 @@ impl Actor<'_> {
 
     async fn relabel_pod(&self, ordinal: u32) -> Result<(), Error> {
         let (old, new) = (self.peer(ordinal)?.spec.pod_template(), self.wanted_template());
-        let metadata = json!({
-            "labels": merge_patch(&json!(old.labels()), &json!(new.labels())),
-            "annotations": merge_patch(&json!(old.annotations()), &json!(new.annotations())),
-        });
-        self.patch::<Pod>(&self.name(ordinal), json!({"metadata": metadata})).await
+        let metadata = MetadataPatch {
+            labels: change(&old.labels(), new.labels()),
+            annotations: change(&old.annotations(), new.annotations()),
+            ..MetadataPatch::default()
+        };
+        self.patch::<Pod>(&self.name(ordinal), &ObjectPatch::of(metadata)).await
     }
 
     /// A resize that Kubernetes refuses is annotated on the pod, so that a restart is planned instead.
     pub(super) async fn resize(&self, ordinal: u32) -> Result<(), Error> {
         let name = self.name(ordinal);
         let wanted = self.wanted_template();
-        let container = json!({"name": "etcd", "resources": wanted.resources.clone().unwrap_or_default()});
-        let patch = Patch::Strategic(json!({"spec": {"containers": [container]}}));
-        let resized = self.api::<Pod>().patch_subresource("resize", &name, &PatchParams::default(), &patch).await;
+        let etcd = Containers::etcd_with(wanted.resources.clone().unwrap_or_default());
+        let patch = Patch::Strategic(ObjectPatch::of_spec(etcd));
+        let resized = self.api::<Pod>().patch_subresource("resize", &name, &strictly(), &patch).await;
         match resized {
             Ok(_) => {}
             Err(kube::Error::Api(refusal)) if REFUSALS.contains(&refusal.code) => {
-                let note = json!({"metadata": {"annotations": {RESIZE_REFUSED: resources_in_words(self.cluster)}}});
-                self.patch::<Pod>(&name, note).await?;
+                let refused = [(RESIZE_REFUSED.to_owned(), resources_in_words(self.cluster))].into();
+                self.patch::<Pod>(&name, &ObjectPatch::of_annotations(refused)).await?;
                 let note = format!("Pod {name} cannot be resized in place: {}", refusal.message);
                 return self.tell("ResizeRefused", &name, note).await;
             }
@@ -85,8 +89,10 @@ impl Actor<'_> {
         let template = self.cluster.spec.storage.volume_claim_template.as_ref();
         let requests = template.and_then(|template| template.resources.as_ref()?.requests.as_ref());
         let Some(size) = requests.and_then(|requests| requests.get("storage")) else { return Ok(()) };
-        let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
-        self.patch::<PersistentVolumeClaim>(&name, patch).await?;
+        let requests = Some([("storage".to_owned(), size.clone())].into());
+        let resources = VolumeResourceRequirements { requests, ..VolumeResourceRequirements::default() };
+        let spec = PersistentVolumeClaimSpec { resources: Some(resources), ..PersistentVolumeClaimSpec::default() };
+        self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of_spec(spec)).await?;
         self.tell("VolumeExpanded", &name, format!("Expanding volume claim {name} to {}", size.0)).await
     }
 
@@ -139,11 +145,14 @@ impl Actor<'_> {
     /// Records in the EtcdPeer what its pod was changed to.
     async fn note_in_peer(&self, ordinal: u32, change: impl FnOnce(&mut PodTemplate)) -> Result<(), Error> {
         let peer = self.peer(ordinal)?;
+        let name = peer.name_any();
         let mut template = peer.spec.pod_template();
         change(&mut template);
-        let patch = merge_patch(&json!(peer.spec.pod_template), &json!(template));
-        let metadata: Value = json!({"resourceVersion": peer.resource_version()});
-        self.patch::<EtcdPeer>(&peer.name_any(), json!({"metadata": metadata, "spec": {"podTemplate": patch}})).await
+        let pod_template = Difference::between(&peer.spec.pod_template, &Some(template));
+        let pod_template = pod_template.map_err(|error| Error::Impossible(format!("changing {name}: {error}")))?;
+        // Only as it was read: the difference is one to that.
+        let patch = ObjectPatch::of_spec_at(peer.resource_version(), PodTemplateChange { pod_template });
+        self.patch::<EtcdPeer>(&name, &patch).await
     }
 }
 
