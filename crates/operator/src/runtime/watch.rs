@@ -44,6 +44,16 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Cache<K> {
     }
 }
 
+#[cfg(test)]
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Cache<K> {
+    /// Filled, without any object.
+    pub fn empty() -> Self {
+        let (objects, _) = store();
+        let (_, filled) = watch::channel(true);
+        Cache { objects, index: Arc::new(Index::default()), filled }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the cache is not filled any more")]
 pub struct CacheClosed;

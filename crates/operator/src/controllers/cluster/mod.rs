@@ -27,5 +27,7 @@ mod report;
 mod rollout;
 pub mod rollout_slots;
 mod spec_diff;
+#[cfg(test)]
+mod tests;
 mod upgrade_backup;
 mod volumes;

@@ -1,0 +1,67 @@
+//! What every cluster has.
+
+use serde_json::{Value, json};
+
+use super::Fixture;
+use super::api_server::Answer::{Echo, Object, Refusal};
+use crate::controllers::cluster::act::Error;
+use crate::controllers::cluster::ensure::Ensure;
+
+const SERVICES: &str = "POST /api/v1/namespaces/n/services";
+const GET_SERVICE: &str = "GET /api/v1/namespaces/n/services/c";
+const PATCH_SERVICE: &str = "PATCH /api/v1/namespaces/n/services/c";
+const BUDGETS: &str = "POST /apis/policy/v1/namespaces/n/poddisruptionbudgets";
+
+async fn ensure(it: &Fixture) -> Result<(), Error> {
+    let ensure = Ensure {
+        client: &it.context.client,
+        cluster: &it.cluster,
+        caches: &it.context.caches,
+        memory: &it.context.memories.of("n", "c"),
+        events: &it.context.events,
+    };
+    ensure.everything(&it.observation).await
+}
+
+/// The headless Service, owned by the object of a UID.
+fn service(owner: &str) -> Value {
+    let owner = json!({"apiVersion": "etcd.improbable.io/v1alpha1", "kind": "EtcdCluster", "name": "c", "uid": owner});
+    let metadata = json!({"name": "c", "namespace": "n", "ownerReferences": [owner]});
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+}
+
+#[tokio::test]
+async fn objects_that_are_missing_are_created_by_the_manager_that_applies_them() {
+    let it = Fixture::new([(SERVICES, Echo), (SERVICES, Echo), (BUDGETS, Echo)]).await;
+    ensure(&it).await.unwrap();
+    for sent in it.api.sent() {
+        assert_eq!(sent.query, "&fieldManager=etcd-operator&fieldValidation=Strict");
+    }
+    assert_eq!(it.api.events().len(), 3);
+}
+
+#[tokio::test]
+async fn service_of_the_cluster_that_exists_is_applied() {
+    let it = Fixture::new([
+        (SERVICES, Refusal(409, "exists")),
+        (GET_SERVICE, Object(service("uid-of-cluster"))),
+        (PATCH_SERVICE, Echo),
+        (SERVICES, Echo),
+        (BUDGETS, Echo),
+    ]);
+    let it = it.await;
+    ensure(&it).await.unwrap();
+    let sent = it.api.sent();
+    assert_eq!(sent[2].content_type, "application/apply-patch+yaml");
+    assert_eq!(sent[2].query, "&force=true&fieldManager=etcd-operator&fieldValidation=Strict");
+    assert_eq!(sent[2].body, sent[0].body, "all of it, with its kind");
+    assert_eq!(sent[2].body["kind"], "Service");
+}
+
+#[tokio::test]
+async fn service_of_another_owner_is_left_alone() {
+    let it = Fixture::new([(SERVICES, Refusal(409, "exists")), (GET_SERVICE, Object(service("uid-of-another")))]).await;
+    let error = ensure(&it).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is a Service c already that is not owned by this cluster");
+    it.api.sent();
+}
