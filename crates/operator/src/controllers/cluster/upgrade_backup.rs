@@ -14,6 +14,7 @@ use tracing::warn;
 use super::act::{Actor, Error};
 use crate::objects::owner_reference;
 use crate::runtime::api_errors::describe;
+use crate::runtime::strict;
 
 /// Whether a backup is required, and its state. If that can't be determined, the backup counts as running: the next
 /// reconcile may know.
@@ -72,8 +73,7 @@ impl Actor<'_> {
         backup.annotations_mut().extend(metadata.annotations);
         backup.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster.uid().unwrap_or_default());
         backup.owner_references_mut().push(owner_reference(schedule));
-        let backups: Api<EtcdBackup> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
-        match backups.create(&PostParams::default(), &backup).await {
+        match strict::create(client, &PostParams::default(), &backup).await {
             Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(()),
             created => created.map(drop).map_err(failed)?,
         }
