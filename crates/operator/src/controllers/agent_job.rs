@@ -280,6 +280,9 @@ pub async fn end(name: &str, namespace: &str, uid: Option<String>, context: &Con
 }
 
 #[cfg(test)]
+mod golden;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

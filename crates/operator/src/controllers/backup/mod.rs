@@ -1,7 +1,7 @@
 //! The reconcile of an EtcdBackup: a Job takes it, an optional second one verifies it, and the status reports the
 //! result.
 
-mod verify;
+pub mod verify;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,6 +24,7 @@ use super::agent_job::{self, AgentJob, Progress};
 use super::backup_schedule::location_of_all;
 use super::context::Context;
 use crate::objects::locations;
+use crate::objects::pod::Settings;
 use crate::runtime::api_errors::ApiError;
 use crate::runtime::status;
 
@@ -64,7 +65,7 @@ async fn go_on(backup: &EtcdBackup, before: EtcdBackupStatus, context: &Context)
     Ok(match state.progress {
         Progress::NotBegun => match order(backup, context).await? {
             Order::Ready(task) => {
-                agent_job_of(backup, name, &task, context).begin(backup, context).await?;
+                agent_job_of(backup, &task, &context.settings).begin(backup, context).await?;
                 let started = before.start_time.clone().unwrap_or_else(|| Time(jiff::Timestamp::now()));
                 let claim = backup.spec.destination.persistent_volume_claim.as_ref();
                 EtcdBackupStatus {
@@ -249,18 +250,18 @@ async fn order(backup: &EtcdBackup, context: &Context) -> Result<Order, ApiError
     })))
 }
 
-fn agent_job_of(backup: &EtcdBackup, name: String, task: &Backup, context: &Context) -> AgentJob {
+pub fn agent_job_of(backup: &EtcdBackup, task: &Backup, settings: &Settings) -> AgentJob {
     let spec = &backup.spec;
     let template = spec.pod_template();
     let credentials = spec.destination.credentials();
     let claim = spec.destination.persistent_volume_claim.as_ref();
     let task = Task::Backup(Box::new(task.clone()));
-    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, &context.settings);
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, settings);
     agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(false)])).unwrap_or_default();
     let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, false)]));
     let parts = json!({"containers": [agent], "volumes": volumes});
     AgentJob {
-        name,
+        name: agent_job::name_of("backup", backup),
         label: labels::BACKUP_NAME,
         pod: agent_job::pod(&template, credentials, parts),
         template,

@@ -4,7 +4,7 @@
 //! is gone. What is due, and what may be deleted, is decided in `etcd_operator_core::schedule`.
 
 mod act;
-mod prune;
+pub mod prune;
 
 use std::time::Duration;
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::controllers::agent_job::{self, AgentJob, Progress};
 use crate::controllers::context::Context;
 use crate::objects::locations;
+use crate::objects::pod::Settings;
 use crate::runtime::api_errors::ApiError;
 
 /// The progress of the deletion, for the cluster that was observed last.
@@ -43,23 +44,27 @@ pub async fn observed(schedule: &EtcdBackupSchedule, context: &Context) -> Resul
 pub async fn begin(schedule: &EtcdBackupSchedule, cluster: &str, context: &Context) -> Result<(), ApiError> {
     // Otherwise `observed` would have reported it.
     let Ok(below) = location_of_all(schedule) else { return Ok(()) };
+    let whose = locations::identity_of(schedule, &context.client).await?;
+    let task = Prune { below, schedule: whose, retention: None };
+    agent_job_of(schedule, cluster, task, &context.settings).begin(schedule, context).await
+}
+
+pub fn agent_job_of(schedule: &EtcdBackupSchedule, cluster: &str, task: Prune, settings: &Settings) -> AgentJob {
     let spec = schedule.spec.backup_spec();
     let (template, credentials) = (spec.pod_template(), spec.destination.credentials());
     let claim = spec.destination.persistent_volume_claim.as_ref();
-    let whose = locations::identity_of(schedule, &context.client).await?;
-    let task = Task::Prune(Prune { below, schedule: whose, retention: None });
-    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, &context.settings);
+    let task = Task::Prune(task);
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, None, &template, settings);
     agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(false)])).unwrap_or_default();
     let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, false)]));
-    let agent_job = AgentJob {
+    AgentJob {
         name: name_of(schedule, cluster),
         label: labels::BACKUP_SCHEDULE_NAME,
         pod: agent_job::pod(&template, credentials, json!({"containers": [agent], "volumes": volumes})),
         template,
         retries: spec.backoff_limit,
         deadline: spec.active_deadline(),
-    };
-    agent_job.begin(schedule, context).await
+    }
 }
 
 /// Stops the deletion, if it runs: the remaining backups stay.

@@ -25,6 +25,7 @@ use self::source::{Source, source_of};
 use super::agent_job::{self, AgentJob, Progress};
 use super::context::Context;
 use crate::objects::locations;
+use crate::objects::pod::Settings;
 use crate::runtime::api_errors::ApiError;
 use crate::runtime::status;
 
@@ -152,7 +153,7 @@ async fn go_on_checking(
     };
     Ok(match state.progress {
         Progress::NotBegun => {
-            agent_job_of(restore, &from, name, context).begin(restore, context).await?;
+            agent_job_of(restore, &from, &context.settings).begin(restore, context).await?;
             checking
         }
         Progress::Running { trouble, .. } => EtcdRestoreStatus { message: trouble, ..checking },
@@ -187,17 +188,17 @@ async fn claims_of(restore: &EtcdRestore, context: &Context) -> Result<Vec<Strin
     Ok(found.items.iter().map(ResourceExt::name_any).collect())
 }
 
-fn agent_job_of(restore: &EtcdRestore, from: &RestoreFrom, name: String, context: &Context) -> AgentJob {
+pub fn agent_job_of(restore: &EtcdRestore, from: &RestoreFrom, settings: &Settings) -> AgentJob {
     let task = Task::Check(Find { from: locations::of_source(from), sha256: from.sha256.clone() });
     let (credentials, decryption) = (from.credentials(), from.decryption.as_ref());
     let claim = from.persistent_volume_claim.as_ref();
     let template = like_the_members(&restore.spec.cluster_template.spec);
-    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, decryption, &template, &context.settings);
+    let mut agent = agent_job::agent(agent_job::AGENT, &task, credentials, decryption, &template, settings);
     agent["volumeMounts"] = claim.map(|_| json!([locations::claim_mount(true)])).unwrap_or_default();
     let volumes = claim.map(|claim| json!([locations::claim_volume(&claim.claim_name, true)]));
     let parts = json!({"containers": [agent], "volumes": volumes});
     AgentJob {
-        name,
+        name: agent_job::name_of("check", restore),
         label: labels::RESTORED_FROM,
         pod: agent_job::pod(&template, credentials, parts),
         template,
