@@ -2,19 +2,22 @@
 //!
 //! `cron` parses the schedule, `times` computes its times; `scheduled_backup` is what is known of an EtcdBackup of a
 //! schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have failed,
-//! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone; `plan` combines them,
-//! and `status` reports. Which stored backups are deleted by age or number is not decided here but in
-//! `etcd_operator_protocol::retention`, which the agent uses.
+//! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone, `deletion` how far
+//! the deletion of its stored backups is; `plan` combines them, `requeue` says when to do so again, and `status` reports.
+//! Which stored backups are deleted by age or number is not decided here but in `etcd_operator_protocol::retention`, which
+//! the agent uses.
 //!
 //! A backup is named after its time and numbered, so that everything can be derived again from the existing
 //! EtcdBackups: a crash between creating one and recording it neither duplicates nor skips anything.
 
 mod cluster;
 pub mod cron;
+mod deletion;
 mod due;
 mod history;
 mod overdue;
 pub mod plan;
+mod requeue;
 pub mod scheduled_backup;
 mod status;
 mod tally;

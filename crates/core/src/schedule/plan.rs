@@ -1,17 +1,22 @@
 //! Decides what to do and to report about a schedule.
 
+use std::time::Duration;
+
 use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
 use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{ClusterState, cluster_state};
 pub use super::cluster::{ObservedCluster, is_to_be_restored};
 use super::cron::{Cron, parse};
+pub use super::deletion::Deletion;
 use super::due::{Due, Timing, what_is_due};
 use super::history::{Limits, beyond_history_limits};
 use super::overdue::overdue_from;
+use super::requeue::requeue_after;
 use super::scheduled_backup::{ScheduledBackup, name_of};
 use super::status::{notices, status_to_report};
 use super::tally::{Tally, tally};
+use crate::notice::Notice;
 
 /// How often to look up a cluster that does not exist.
 const WITHOUT_CLUSTER: SignedDuration = SignedDuration::from_secs(30);
@@ -26,17 +31,6 @@ pub struct Observed<'a> {
     pub now: Timestamp,
 }
 
-/// The progress of deleting the stored backups of a cluster that is gone. It is impossible to start if their location
-/// is unknown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    NotBegun,
-    Runs { trouble: Option<String> },
-    Done { deleted: u32 },
-    Failed { reason: String, message: String },
-    Impossible { message: String },
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// EtcdBackups that are deleted although they run.
@@ -46,6 +40,8 @@ pub struct Plan {
     pub delete_backups_of: Option<String>,
     /// Whether the deletion is to be stopped, because it is no longer desired or a cluster exists again.
     pub stop_deleting: bool,
+    /// Whether the Job that deletes stored backups has to run again, since nobody knows how it ended.
+    pub delete_job_without_report: bool,
     /// EtcdBackups that are deleted once the status is written, which is all that remains of them.
     pub beyond_history_limits: Vec<String>,
     /// The status to report, once everything else is done.
@@ -54,6 +50,26 @@ pub struct Plan {
     pub notices: Vec<Notice>,
     /// When to reconcile again, if nothing happens before.
     pub again: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Whether there is nothing to create or delete.
+    pub fn is_idle(&self) -> bool {
+        let changes_backups = self.begin.is_some() || !self.beyond_history_limits.is_empty();
+        let changes_job = self.delete_backups_of.is_some() || self.stop_deleting || self.delete_job_without_report;
+        !changes_backups && !changes_job
+    }
+
+    /// The EtcdBackups to delete now. Only the status keeps their results, so that has to be written before.
+    pub fn may_delete_now(&self, schedule: &EtcdBackupSchedule) -> &[String] {
+        let is_written = schedule.status.as_ref() == Some(&self.status);
+        if is_written { &self.beyond_history_limits } else { &[] }
+    }
+
+    /// How long to wait before the next reconcile, if nothing happens before.
+    pub fn requeue_after(&self, schedule: &EtcdBackupSchedule, now: Timestamp) -> Option<Duration> {
+        requeue_after(schedule, self.again, now)
+    }
 }
 
 /// The EtcdBackup to create.
@@ -65,14 +81,6 @@ pub struct Begin {
     /// Whether it is verified by a test restore, whatever its template says.
     pub verify: bool,
     pub missed_since: Option<Timestamp>,
-}
-
-/// Something worth an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    pub is_bad: bool,
-    pub reason: String,
-    pub note: String,
 }
 
 /// What is known about a schedule after evaluation.
@@ -121,6 +129,7 @@ pub fn plan(observed: &Observed) -> Plan {
         begin,
         delete_backups_of: backups_to_delete(observed, &evaluation.cluster_state),
         stop_deleting: deletes_wrongly(observed, &evaluation.cluster_state),
+        delete_job_without_report: observed.deletion == Deletion::NoReport,
         beyond_history_limits: beyond_history_limits(observed.taken, evaluation.tally.last_counted, &limits),
         notices: notices(&written, &status, &evaluation),
         status,
@@ -187,7 +196,7 @@ fn timeline(observed: &Observed, cron: &Cron, tally: &Tally, active_since: Times
     });
     // A running backup may still succeed until its deadline.
     let runs = observed.taken.iter().any(ScheduledBackup::is_active);
-    let allowance = if runs { spec.backup_spec().active_deadline() } else { std::time::Duration::ZERO };
+    let allowance = if runs { spec.backup_spec().active_deadline() } else { Duration::ZERO };
     let last_success = tally.last_success.map_or(active_since, |last| last.max(active_since));
     let overdue_at = overdue_from(cron, last_success, deadline).and_then(|from| from.checked_add(allowance).ok());
     Timeline { due, next: cron.next_after(observed.now), overdue_at }
@@ -215,7 +224,7 @@ fn backups_to_delete(observed: &Observed, cluster_state: &ClusterState) -> Optio
 /// Whether stored backups may be deleted at any moment although they are to stay. A deletion that counts as failed may
 /// have a pod that is still pending; one that is impossible has none.
 pub(super) fn deletes_wrongly(observed: &Observed, cluster_state: &ClusterState) -> bool {
-    let may_delete = matches!(observed.deletion, Deletion::Runs { .. } | Deletion::Failed { .. });
+    let may_delete = matches!(observed.deletion, Deletion::Runs { .. } | Deletion::Failed { .. } | Deletion::NoReport);
     may_delete && !matches!(cluster_state, ClusterState::Deleted { .. })
 }
 

@@ -6,9 +6,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::cluster::{BACKUPS_DELETED, ClusterState};
 use super::due::Due;
-use super::plan::{Deletion, Evaluation, Notice, Observed, Scheduling, Timeline, active_schedule, deletes_wrongly};
+use super::plan::{Deletion, Evaluation, Observed, Scheduling, Timeline, active_schedule, deletes_wrongly};
 use super::scheduled_backup::ScheduledBackup;
 use crate::conditions::{Statement, conditions_after};
+use crate::notice::Notice;
 
 const READY: &str = "Ready";
 const OVERDUE: &str = "Overdue";
@@ -129,7 +130,9 @@ fn backups_deleted(observed: &Observed, cluster_state: &ClusterState) -> Option<
             no("InvalidRequest", format!("{message}; it is tried again in a while"))
         }
         (Deletion::Runs { trouble: Some(trouble) }, _) => no("Deleting", trouble.clone()),
-        (Deletion::Runs { trouble: None }, _) => no("Deleting", "the stored backups are being deleted".to_owned()),
+        (Deletion::Runs { trouble: None } | Deletion::NoReport, _) => {
+            no("Deleting", "the stored backups are being deleted".to_owned())
+        }
         (Deletion::NotBegun, _) if observed.now < *not_before => {
             no("ClusterGone", format!("the EtcdCluster is gone; the stored backups are deleted from {not_before} on"))
         }
@@ -148,13 +151,13 @@ pub fn notices(
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
     if let Scheduling::Active(Timeline { due: Due::TooLate { at }, .. }) = &evaluation.scheduling {
-        notices.push(Notice { is_bad: true, reason: "BackupMissed".to_owned(), note: too_late(*at) });
+        notices.push(Notice::bad("BackupMissed", too_late(*at)));
     }
     for condition in &after.conditions {
         let said = before.conditions.iter().find(|it| it.type_ == condition.type_);
         let is_said = |it: &&Condition| it.status == condition.status && it.reason == condition.reason;
         if let Some(is_bad) = is_worth_an_event(condition).filter(|_| said.filter(is_said).is_none()) {
-            notices.push(Notice { is_bad, reason: event_of(condition), note: condition.message.clone() });
+            notices.push(Notice { is_bad, ..Notice::good(event_of(condition), condition.message.clone()) });
         }
     }
     notices

@@ -3,9 +3,11 @@
 
 mod cluster;
 mod cron;
+mod deletion;
 mod due;
 mod history;
 mod loss;
+mod requeue;
 mod status;
 mod story;
 mod support;

@@ -1,47 +1,41 @@
 //! Where the backup of an EtcdRestore is stored: at the location in its spec, or where an EtcdBackup stored it.
 
-use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, EtcdRestore, RestoreFrom};
-use kube::{Api, ResourceExt};
+use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, RestoreFrom, RestoreSource};
 
-use crate::controllers::backup::location_of;
-use crate::controllers::context::Context;
-use crate::objects::locations;
-use crate::runtime::api_errors::ApiError;
+use crate::locations::{self, LocationError};
 
 /// The location of the backup.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     Known(Box<RestoreFrom>),
     Awaited(String),
     None { reason: &'static str, message: String },
 }
 
-pub async fn source_of(restore: &EtcdRestore, context: &Context) -> Result<Source, ApiError> {
-    let source = &restore.spec.source;
-    let Some(name) = &source.backup_name else { return Ok(Source::Known(Box::new(source.from.clone()))) };
-    let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &restore.namespace().unwrap_or_default());
-    let doing = format!("reading the EtcdBackup {name:?}");
-    let Some(backup) = backups.get_opt(name).await.map_err(ApiError::doing(doing))? else {
+/// `backup` is the EtcdBackup that the source names, if there is one of that name.
+pub fn source_of(source: &RestoreSource, backup: Option<&EtcdBackup>) -> Source {
+    let Some(name) = &source.backup_name else { return Source::Known(Box::new(source.from.clone())) };
+    let Some(backup) = backup else {
         let message = format!("there is no EtcdBackup {name:?} in this namespace");
-        return Ok(Source::None { reason: "NoSuchBackup", message });
+        return Source::None { reason: "NoSuchBackup", message };
     };
-    let phase = backup.status.as_ref().and_then(|status| status.phase);
-    Ok(match phase {
-        Some(BackupPhase::Completed) => match from_backup(&backup, &source.from) {
+    match backup.status.as_ref().and_then(|status| status.phase) {
+        Some(BackupPhase::Completed) => match from_backup(backup, &source.from) {
             Ok(from) => Source::Known(Box::new(from)),
-            Err(message) => Source::None { reason: "InvalidRequest", message },
+            Err(error) => Source::None { reason: "InvalidRequest", message: error.to_string() },
         },
         Some(BackupPhase::Failed) => {
             let message = format!("the EtcdBackup {name:?} has failed, so there is nothing to restore");
             Source::None { reason: "BackupFailed", message }
         }
         _ => Source::Awaited(format!("waits for the EtcdBackup {name:?} to complete")),
-    })
+    }
 }
 
 /// Settings of the source itself take precedence over those that the backup was created with.
-fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, String> {
+fn from_backup(backup: &EtcdBackup, said: &RestoreFrom) -> Result<RestoreFrom, LocationError> {
     let destination = &backup.spec.destination;
-    let location = location_of(backup)?;
+    let location = locations::of_backup(backup)?;
     let mut access = destination.access.clone();
     access.credentials = said.credentials().or(destination.credentials()).cloned();
     let claim = destination
