@@ -141,7 +141,7 @@ fn done_of(pod: &Pod) -> Option<Done> {
     let (_, ended) = terminated(pod).find(|(container, _)| container.name == AGENT)?;
     match report_of(ended)? {
         Report::Done(done) => Some(*done),
-        Report::Failed(_) => None,
+        Report::Failed(_) | Report::Refused(_) => None,
     }
 }
 

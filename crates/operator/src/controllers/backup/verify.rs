@@ -4,14 +4,18 @@
 use std::time::Duration;
 
 use etcd_operator_api::{EtcdBackup, Image, image, labels};
+use etcd_operator_core::agent_job::AGENT;
+use etcd_operator_core::backup::observed::JobKind;
 use etcd_operator_protocol::task::{Fetch, Find, Location, Task, Verify};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, PodSpec, Volume, VolumeMount};
 
+use super::job::access_of;
 use crate::controllers::agent_job::{self, AgentJob};
 use crate::objects::locations;
-use crate::objects::pod::{Settings, locked_down};
+use crate::objects::pod::Settings;
 
 const SCRATCH: &str = "/scratch";
+const SCRATCH_VOLUME: &str = "scratch";
 const SNAPSHOT: &str = "/scratch/snapshot.db";
 const DATA: &str = "/scratch/data";
 const ENDPOINT: &str = "http://127.0.0.1:2379";
@@ -20,72 +24,80 @@ const RETRIES: i32 = 1;
 const DEADLINE: Duration = Duration::from_secs(3600);
 
 /// `version` is that of the member that was backed up, and `image` specifies the source of its image.
-pub fn agent_job(
+pub fn agent_job_of(
     backup: &EtcdBackup,
     location: &Location,
     version: &str,
     image: Option<&Image>,
     settings: &Settings,
 ) -> AgentJob {
-    let spec = &backup.spec;
-    let template = spec.pod_template();
-    let credentials = spec.destination.credentials();
+    let template = backup.spec.pod_template();
+    let access = access_of(&backup.spec);
     let from = Find { from: location.clone(), sha256: None };
     let for_version = Some(version.to_owned());
     let fetch = Task::Fetch(Fetch { from: from.clone(), file: SNAPSHOT.to_owned(), for_version });
     let compare = Task::Verify(Verify { from, endpoint: ENDPOINT.to_owned() });
-    let decryption = spec.decryption.as_ref();
-    let ours = |name: &str, task: &Task| agent_job::agent(name, task, credentials, decryption, &template, settings);
-    let claim = spec.destination.persistent_volume_claim.as_ref();
+    let ours = |name: &str, task: &Task| agent_job::agent(name, task, access, &template, settings);
     let image = image::name(image, version, &settings.etcd_repository);
-    let etcdutl = json!(["/usr/local/bin/etcdutl", "snapshot", "restore", SNAPSHOT, format!("--data-dir={DATA}")]);
-    let etcd = json!([
-        "/usr/local/bin/etcd",
-        format!("--data-dir={DATA}"),
-        format!("--listen-client-urls={ENDPOINT}"),
-        format!("--advertise-client-urls={ENDPOINT}"),
-        "--listen-peer-urls=http://127.0.0.1:2380",
-    ]);
-    let mut etcd = of_etcd("etcd", &image, etcd, settings);
-    // It is a sidecar of the last container, and terminates with it.
-    etcd["restartPolicy"] = json!("Always");
-    let mut volumes = vec![json!({"name": "scratch", "emptyDir": {}})];
-    volumes.extend(claim.map(|claim| locations::claim_volume(&claim.claim_name, false)));
-    let with_mounts = |mut container: Value, read_only: bool| {
-        let mut mounts = vec![json!({"name": "scratch", "mountPath": SCRATCH})];
-        mounts.extend(claim.map(|_| locations::claim_mount(read_only)));
-        container["volumeMounts"] = json!(mounts);
-        container
+    let with_mounts = |container: Container, read_only: bool| {
+        let scratch =
+            VolumeMount { name: SCRATCH_VOLUME.to_owned(), mount_path: SCRATCH.to_owned(), ..VolumeMount::default() };
+        let of_claim = access.claim.map(|_| locations::mount_of_claim(read_only));
+        Container { volume_mounts: Some([scratch].into_iter().chain(of_claim).collect()), ..container }
     };
-    let parts = json!({
-        "initContainers": [
+    let volumes = [scratch_volume()].into_iter().chain(access.claim.map(|it| locations::volume_of_claim(it, false)));
+    let pod = PodSpec {
+        init_containers: Some(vec![
             with_mounts(ours("fetch", &fetch), true),
-            with_mounts(of_etcd("restore", &image, etcdutl, settings), true),
-            with_mounts(etcd, true),
-        ],
+            with_mounts(restore(&image, settings), true),
+            with_mounts(etcd(&image, settings), true),
+        ]),
         // It stores the proof beside the backup.
-        "containers": [with_mounts(ours(agent_job::AGENT, &compare), false)],
-        "volumes": volumes,
-    });
+        containers: vec![with_mounts(ours(AGENT, &compare), false)],
+        volumes: Some(volumes.collect()),
+        ..agent_job::pod(&template, access)
+    };
     AgentJob {
-        name: agent_job::name_of("verify", backup),
+        name: agent_job::name_of(JobKind::Verify.prefix(), backup),
         label: labels::BACKUP_NAME,
-        pod: agent_job::pod(&template, credentials, parts),
+        pod,
         template,
         retries: RETRIES,
         deadline: DEADLINE,
     }
 }
 
-fn of_etcd(name: &str, image: &str, command: Value, settings: &Settings) -> Value {
-    json!({
-        "name": name,
-        "image": image,
-        "imagePullPolicy": settings.pull_policy,
-        "command": command,
-        "securityContext": locked_down(),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    })
+fn scratch_volume() -> Volume {
+    Volume { name: SCRATCH_VOLUME.to_owned(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }
+}
+
+fn restore(image: &str, settings: &Settings) -> Container {
+    let data_dir = format!("--data-dir={DATA}");
+    of_etcd("restore", image, &["/usr/local/bin/etcdutl", "snapshot", "restore", SNAPSHOT, &data_dir], settings)
+}
+
+/// It is a sidecar of the last container, and terminates with it.
+fn etcd(image: &str, settings: &Settings) -> Container {
+    let command = [
+        "/usr/local/bin/etcd",
+        &format!("--data-dir={DATA}"),
+        &format!("--listen-client-urls={ENDPOINT}"),
+        &format!("--advertise-client-urls={ENDPOINT}"),
+        "--listen-peer-urls=http://127.0.0.1:2380",
+    ];
+    Container { restart_policy: Some("Always".to_owned()), ..of_etcd("etcd", image, &command, settings) }
+}
+
+fn of_etcd(name: &str, image: &str, command: &[&str], settings: &Settings) -> Container {
+    Container {
+        name: name.to_owned(),
+        image: Some(image.to_owned()),
+        image_pull_policy: settings.pull_policy.map(|policy| policy.as_str().to_owned()),
+        command: Some(command.iter().map(|&word| word.to_owned()).collect()),
+        security_context: Some(agent_job::locked_down()),
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
+        ..Container::default()
+    }
 }
 
 #[cfg(test)]

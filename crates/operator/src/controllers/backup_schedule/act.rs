@@ -1,23 +1,62 @@
-//! Creates and deletes the EtcdBackups of a schedule.
+//! Carries out the plan for a schedule: creates and deletes its EtcdBackups.
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
-use etcd_operator_core::schedule::plan::Begin;
+use etcd_operator_core::schedule::plan::{Begin, Deletion, Plan};
 use etcd_operator_core::schedule::scheduled_backup::{NUMBER, SCHEDULED_AT, is_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams, Preconditions, PropagationPolicy};
 use kube::{Api, ResourceExt};
 
+use super::observe::Observation;
+use super::prune;
 use crate::controllers::context::Context;
 use crate::objects::owner_reference;
 use crate::runtime::api_errors::ApiError;
 
+/// Executes the plan. Created EtcdBackups are added to the observation, so that the next plan includes them.
+pub async fn act(plan: &Plan, observation: &mut Observation, context: &Context) -> Result<(), ApiError> {
+    if let Some(begin) = &plan.begin {
+        stop(&plan.stop, observation, context).await?;
+        let made = make(&observation.schedule, begin, context).await?;
+        observation.backups.retain(|backup| !plan.stop.contains(&backup.name_any()) && backup.uid() != made.uid());
+        observation.backups.push(made);
+    }
+    if plan.delete_job_without_report {
+        prune::stop(&observation.schedule, context).await?;
+        observation.deletion = Deletion::Runs { trouble: None };
+    }
+    if plan.stop_deleting {
+        prune::stop(&observation.schedule, context).await?;
+        observation.deletion = Deletion::NotBegun;
+    }
+    if let Some(cluster) = &plan.delete_backups_of {
+        prune::begin(&observation.schedule, cluster, context).await?;
+        observation.deletion = Deletion::Runs { trouble: None };
+    }
+    for backup in named(&observation.backups, plan.may_delete_now(&observation.schedule)) {
+        delete(backup, context).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the EtcdBackups that give way to the next one.
+async fn stop(names: &[String], observation: &Observation, context: &Context) -> Result<(), ApiError> {
+    for backup in named(&observation.backups, names) {
+        delete(backup, context).await?;
+        let name = backup.name_any();
+        let note = format!("Stopped {name}, because the next backup is due");
+        context.events.done(&observation.schedule, "BackupReplaced", &name, note).await;
+    }
+    Ok(())
+}
+
 /// The EtcdBackups that have these names.
-pub fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
+fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<Item = &'a EtcdBackup> {
     backups.iter().filter(|backup| names.contains(&backup.name_any()))
 }
 
 /// Creates the EtcdBackup of a time, unless it already exists, and returns it.
-pub async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, ApiError> {
+async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, ApiError> {
     let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &schedule.namespace().unwrap_or_default());
     match backups.create(&PostParams::default(), &backup_of(schedule, begin)).await {
         Err(kube::Error::Api(answer)) if answer.code == 409 => {
@@ -64,7 +103,7 @@ fn backup_of(schedule: &EtcdBackupSchedule, begin: &Begin) -> EtcdBackup {
 }
 
 /// Deletes just this EtcdBackup, and with it the Job that may still run for it.
-pub async fn delete(backup: &EtcdBackup, context: &Context) -> Result<(), ApiError> {
+async fn delete(backup: &EtcdBackup, context: &Context) -> Result<(), ApiError> {
     let (name, namespace) = (backup.name_any(), backup.namespace().unwrap_or_default());
     let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &namespace);
     let params = DeleteParams {

@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdRestore, Image, PullPolicy, RestoreFrom};
-use etcd_operator_store::manifest::Origin;
-use etcd_operator_store::task::{Backup, Location, Prune, Retention};
-use k8s_openapi::api::batch::v1::Job;
+use etcd_operator_protocol::manifest::Origin;
+use etcd_operator_protocol::task::{Backup, Location, Prune, Retention};
 use kube::Resource;
 use serde_json::{Value, json};
 
-use super::AgentJob;
+use crate::controllers::agent_job::AgentJob;
 use crate::controllers::backup::verify;
 use crate::controllers::{backup, backup_schedule, restore};
 use crate::objects::pod::Settings;
@@ -89,8 +88,7 @@ fn on_volume(path: &str) -> Location {
 }
 
 fn assert_is_golden<K: Resource<DynamicType = ()>>(name: &str, made: &AgentJob, object: &K) {
-    let job: Job = serde_json::from_value(made.job(object)).unwrap();
-    let made = format!("{}\n", serde_json::to_string_pretty(&job).unwrap());
+    let made = format!("{}\n", serde_json::to_string_pretty(&made.job(object)).unwrap());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/controllers/agent_job/golden");
     let path = folder.join(format!("{name}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -121,10 +119,10 @@ fn task(to: Location) -> Backup {
 #[test]
 fn job_of_a_backup_is_golden() {
     let backup: EtcdBackup = object("EtcdBackup", "nightly.1", &in_a_store());
-    let job = backup::agent_job_of(&backup, &task(in_store("s3://bucket/nightly-1.db")), &settings());
+    let job = backup::job::agent_job_of(&backup, task(in_store("s3://bucket/nightly-1.db")), &settings());
     assert_is_golden("backup_to_a_store", &job, &backup);
     let backup: EtcdBackup = object("EtcdBackup", "once", &in_a_volume());
-    let job = backup::agent_job_of(&backup, &task(on_volume("db/once.db")), &bare_settings());
+    let job = backup::job::agent_job_of(&backup, task(on_volume("db/once.db")), &bare_settings());
     assert_is_golden("backup_to_a_volume", &job, &backup);
 }
 
@@ -133,10 +131,10 @@ fn job_of_a_verification_is_golden() {
     let backup: EtcdBackup = object("EtcdBackup", "nightly.1", &in_a_store());
     let image = Image { repository: Some("mirror/etcd".to_owned()), pull_policy: None };
     let location = in_store("s3://bucket/nightly-1.db");
-    let job = verify::agent_job(&backup, &location, "3.6.16+a", Some(&image), &settings());
+    let job = verify::agent_job_of(&backup, &location, "3.6.16+a", Some(&image), &settings());
     assert_is_golden("verify_in_a_store", &job, &backup);
     let backup: EtcdBackup = object("EtcdBackup", "once", &in_a_volume());
-    let job = verify::agent_job(&backup, &on_volume("db/once.db"), "3.5.21", None, &bare_settings());
+    let job = verify::agent_job_of(&backup, &on_volume("db/once.db"), "3.5.21", None, &bare_settings());
     assert_is_golden("verify_on_a_volume", &job, &backup);
 }
 
@@ -166,12 +164,12 @@ fn job_of_a_check_is_golden() {
         "credentials": {"s3": {"secretName": "keys"}, "serviceAccountName": "reader"},
     });
     let from: RestoreFrom = serde_json::from_value(from).unwrap();
-    assert_is_golden("check_in_a_store", &restore::agent_job_of(&restore, &from, &settings()), &restore);
+    assert_is_golden("check_in_a_store", &restore::job::agent_job_of(&restore, &from, &settings()), &restore);
     let restore: EtcdRestore =
         object("EtcdRestore", "back", &spec(&json!({"version": "", "storage": {"ephemeral": {}}})));
     let from = json!({"persistentVolumeClaim": {"claimName": "backups", "path": "db/once.db"}});
     let from: RestoreFrom = serde_json::from_value(from).unwrap();
-    assert_is_golden("check_on_a_volume", &restore::agent_job_of(&restore, &from, &bare_settings()), &restore);
+    assert_is_golden("check_on_a_volume", &restore::job::agent_job_of(&restore, &from, &bare_settings()), &restore);
 }
 
 #[test]
