@@ -3,7 +3,7 @@
 use etcd_operator_api::EtcdBackup;
 use serde_json::{Value, json};
 
-use super::support::{at, backup, ended, looked_at, nightly, plan_at, time};
+use super::support::{at, backup, ended, looked_at, nightly, plan_at, time, with_status};
 use crate::schedule::scheduled_backup::{End, Run, ScheduledBackup, is_of};
 
 fn object(annotations: Value, status: Value) -> EtcdBackup {
@@ -144,4 +144,18 @@ fn names_are_ordered_as_numbers() {
     assert!(taken[0].name < taken[1].name);
     let plan = plan_at(&schedule, &taken, at("11T04:00"));
     assert_eq!(plan.beyond_history_limits, [taken[1].name.clone()]);
+}
+
+#[test]
+fn objects_beyond_the_limits_go_only_once_the_status_that_counts_them_is_written() {
+    let mut schedule = nightly();
+    schedule.spec.successful_backups_history_limit = 0;
+    let taken = [ended(at("15T03:00"), 1, true)];
+    let first = plan_at(&schedule, &taken, at("15T04:00"));
+    assert_eq!(first.beyond_history_limits, [taken[0].name.clone()]);
+    assert!(!first.is_idle() && first.may_delete_now(&schedule).is_empty());
+    let written = with_status(&schedule, first.status);
+    let second = plan_at(&written, &taken, at("15T04:00"));
+    assert_eq!(second.may_delete_now(&written), [taken[0].name.clone()]);
+    assert!(plan_at(&written, &[], at("15T04:00")).is_idle());
 }
