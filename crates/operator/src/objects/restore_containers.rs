@@ -3,11 +3,10 @@
 
 use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::plan::Start;
+use etcd_operator_core::locations::of_source;
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_protocol::task::{Fetch, Find, Task};
 use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::locations;
 use super::pod::{GATE_MOUNT, Settings, data_mount, gate_environment, gate_mount, locked_down, pull_policy, variable};
@@ -39,14 +38,14 @@ impl RestoreContainers<'_> {
     /// Downloads the backup to the volume, and verifies it.
     pub fn fetch(&self, from: &RestoreFrom) -> Container {
         let task = Task::Fetch(Fetch {
-            from: Find { from: locations::of_source(from), sha256: from.sha256.clone() },
+            from: Find { from: of_source(from), sha256: from.sha256.clone() },
             file: SNAPSHOT.to_owned(),
             for_version: Some(self.spec.version.clone()),
         });
         let mut env = environment();
-        env.extend(typed::<Vec<EnvVar>>(locations::environment(&task, from.credentials(), from.decryption.as_ref())));
+        env.extend(locations::environment(&task, from.credentials(), from.decryption.as_ref()));
         let mut mounts = vec![data_mount()];
-        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| typed(locations::claim_mount(true))));
+        mounts.extend(from.persistent_volume_claim.as_ref().map(|_| locations::claim_mount(true)));
         Container {
             name: FETCH.to_owned(),
             image: Some(self.settings.agent_image.clone()),
@@ -99,7 +98,7 @@ impl RestoreContainers<'_> {
 
 /// The volume that the backup is on, if any.
 pub fn source_volume(from: &RestoreFrom) -> Option<Volume> {
-    from.persistent_volume_claim.as_ref().map(|claim| typed(locations::claim_volume(&claim.claim_name, true)))
+    from.persistent_volume_claim.as_ref().map(|claim| locations::claim_volume(&claim.claim_name, true))
 }
 
 /// Tells the gate that etcd must find the restored data.
@@ -109,9 +108,4 @@ pub fn restore_dir() -> EnvVar {
 
 fn environment() -> Vec<EnvVar> {
     gate_environment().into_iter().chain([restore_dir()]).collect()
-}
-
-/// What `locations` builds, as a typed struct. The golden files prove that nothing is lost on the way.
-fn typed<T: DeserializeOwned + Default>(built: impl Serialize) -> T {
-    serde_json::to_value(built).and_then(serde_json::from_value).unwrap_or_default()
 }

@@ -11,15 +11,14 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule,
 };
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile,
-    SecurityContext,
+    Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};
 
 use super::APP_NAME;
-use crate::objects::pod::{Settings, USER};
+use crate::objects::pod::{Settings, USER, locked_down};
 use crate::objects::{locations, owner_reference};
 
 /// How long a finished agent job is kept. By then its result is long recorded.
@@ -131,12 +130,12 @@ pub fn pod_of_agent(
     settings: &Settings,
 ) -> PodSpec {
     let agent = Container {
-        volume_mounts: access.claim.map(|_| vec![locations::mount_of_claim(read_only)]),
+        volume_mounts: access.claim.map(|_| vec![locations::claim_mount(read_only)]),
         ..agent(AGENT, task, access, template, settings)
     };
     PodSpec {
         containers: vec![agent],
-        volumes: access.claim.map(|claim| vec![locations::volume_of_claim(claim, read_only)]),
+        volumes: access.claim.map(|claim| vec![locations::claim_volume(claim, read_only)]),
         ..pod(template, access)
     }
 }
@@ -148,7 +147,7 @@ pub fn agent(name: &str, task: &Task, access: Access, template: &JobPodTemplate,
         image: Some(settings.agent_image.clone()),
         image_pull_policy: settings.pull_policy.map(|policy| policy.as_str().to_owned()),
         command: Some(vec!["/agent".to_owned()]),
-        env: Some(locations::variables(task, access.credentials, access.decryption)),
+        env: Some(locations::environment(task, access.credentials, access.decryption)),
         resources: Some(template.resources.clone().unwrap_or_else(resources)),
         security_context: Some(locked_down()),
         termination_message_policy: Some("File".to_owned()),
@@ -165,28 +164,5 @@ fn resources() -> ResourceRequirements {
         requests: quantities(&[("cpu", "100m"), ("memory", "32Mi")]),
         limits: quantities(&[("memory", "64Mi")]),
         ..ResourceRequirements::default()
-    }
-}
-
-/// As the containers of members are.
-pub fn locked_down() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }),
-        ..SecurityContext::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::objects::pod;
-
-    #[test]
-    fn containers_of_agents_are_locked_down_like_those_of_members() {
-        assert_eq!(json!(locked_down()), json!(pod::locked_down()));
     }
 }

@@ -20,7 +20,7 @@ use super::context::Context;
 use crate::objects::pod_problem::problem_of;
 use crate::runtime::api_errors::ApiError;
 
-pub use job::{Access, AgentJob, agent, locked_down, pod, pod_of_agent};
+pub use job::{Access, AgentJob, agent, pod, pod_of_agent};
 
 /// The label that distinguishes agent Jobs and their pods from the pods of clusters.
 const APP_NAME: &str = "etcd-agent";

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, PodSpec, Volum
 use super::job::access_of;
 use crate::controllers::agent_job::{self, AgentJob};
 use crate::objects::locations;
-use crate::objects::pod::Settings;
+use crate::objects::pod::{Settings, locked_down};
 
 const SCRATCH: &str = "/scratch";
 const SCRATCH_VOLUME: &str = "scratch";
@@ -42,10 +42,10 @@ pub fn agent_job_of(
     let with_mounts = |container: Container, read_only: bool| {
         let scratch =
             VolumeMount { name: SCRATCH_VOLUME.to_owned(), mount_path: SCRATCH.to_owned(), ..VolumeMount::default() };
-        let of_claim = access.claim.map(|_| locations::mount_of_claim(read_only));
+        let of_claim = access.claim.map(|_| locations::claim_mount(read_only));
         Container { volume_mounts: Some([scratch].into_iter().chain(of_claim).collect()), ..container }
     };
-    let volumes = [scratch_volume()].into_iter().chain(access.claim.map(|it| locations::volume_of_claim(it, false)));
+    let volumes = [scratch_volume()].into_iter().chain(access.claim.map(|it| locations::claim_volume(it, false)));
     let pod = PodSpec {
         init_containers: Some(vec![
             with_mounts(ours("fetch", &fetch), true),
@@ -94,7 +94,7 @@ fn of_etcd(name: &str, image: &str, command: &[&str], settings: &Settings) -> Co
         image: Some(image.to_owned()),
         image_pull_policy: settings.pull_policy.map(|policy| policy.as_str().to_owned()),
         command: Some(command.iter().map(|&word| word.to_owned()).collect()),
-        security_context: Some(agent_job::locked_down()),
+        security_context: Some(locked_down()),
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
