@@ -5,8 +5,8 @@
 //! [`metadata`], [`image`] and [`etcd`], what the pods of backups are like in [`job_pod`]; how a cluster is looked
 //! after is in [`maintenance`], how it is upgraded in [`upgrade`]. Where backups go is in [`destination`], where they
 //! come from in [`restore_from`], how to get at them in [`object_store`], who can read them in [`encryption`], and
-//! which of them are kept in [`retention`]. [`url_template`] fills the variables in URLs. `validation` holds the rules
-//! that the API server checks. Nothing here decides anything about a running cluster.
+//! which of them are kept in [`retention`]. [`url_template`] fills the variables in URLs. [`reasons`] has the words of
+//! conditions and events. `validation` holds the rules that the API server checks. Nothing here decides anything about a running cluster.
 
 pub mod backup;
 pub mod backup_schedule;
@@ -23,6 +23,7 @@ pub mod metadata;
 pub mod object_store;
 pub mod peer;
 pub mod pod_template;
+pub mod reasons;
 pub mod restore;
 pub mod restore_from;
 pub mod retention;
@@ -54,6 +55,7 @@ pub use peer::{
     Replacement, StaticBootstrap,
 };
 pub use pod_template::{PodMetadata, PodTemplate};
+pub use reasons::{ConditionReason, EventReason, Pace, Severity, WaitReason};
 pub use restore::{ClusterTemplate, EtcdRestore, EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase};
 pub use restore_from::{BucketSource, ClaimSource, ClusterBootstrap, RestoreFrom, RestoreSource};
 pub use retention::{DaysOfMonth, Retention, RetentionResult};

@@ -1,50 +1,68 @@
 //! Descriptions of steps for the user.
 
-use etcd_operator_api::format_id;
+use etcd_operator_api::{ConditionReason, format_id};
 
 use crate::cluster::observed::{Alarm, Observed};
 use crate::cluster::plan::Step;
 
 /// What a step does, as a reason and a sentence. Records for the operator's own use are not described.
-pub fn describe(observed: &Observed, step: &Step) -> Option<(&'static str, String)> {
+pub fn describe(observed: &Observed, step: &Step) -> Option<(ConditionReason, String)> {
     let name = |ordinal: &u32| observed.names.member_name(*ordinal);
     Some(match step {
         Step::RecordBootstrap(bootstrap) => {
-            ("Bootstrapping", format!("bootstrapping a cluster of {} members", bootstrap.size))
+            (ConditionReason::Bootstrapping, format!("bootstrapping a cluster of {} members", bootstrap.size))
         }
-        Step::RecordClusterId(id) => ("Bootstrapped", format!("members formed etcd cluster {}", format_id(*id))),
+        Step::RecordClusterId(id) => {
+            (ConditionReason::Bootstrapped, format!("members formed etcd cluster {}", format_id(*id)))
+        }
         Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
-            ("StartingMember", format!("starting {}", name(ordinal)))
+            (ConditionReason::StartingMember, format!("starting {}", name(ordinal)))
         }
-        Step::DeletePod { ordinal, why } => ("StoppingPod", format!("stopping pod {}: {why}", name(ordinal))),
+        Step::DeletePod { ordinal, why } => {
+            (ConditionReason::StoppingPod, format!("stopping pod {}: {why}", name(ordinal)))
+        }
         Step::DrainPod { ordinal } => {
-            ("RecreatingMember", format!("draining clients from {} before its restart", name(ordinal)))
+            (ConditionReason::RecreatingMember, format!("draining clients from {} before its restart", name(ordinal)))
         }
-        Step::RecreatePeer { ordinal, why } => ("RecreatingMember", format!("recreating {}: {why}", name(ordinal))),
+        Step::RecreatePeer { ordinal, why } => {
+            (ConditionReason::RecreatingMember, format!("recreating {}: {why}", name(ordinal)))
+        }
         Step::Relabel { ordinal } => {
-            ("UpdatingPod", format!("updating labels and annotations of pod {}", name(ordinal)))
+            (ConditionReason::UpdatingPod, format!("updating labels and annotations of pod {}", name(ordinal)))
         }
-        Step::Resize { ordinal } => ("UpdatingPod", format!("resizing pod {}", name(ordinal))),
-        Step::GrowClaim { ordinal } => ("ExpandingVolume", format!("expanding the volume of {}", name(ordinal))),
-        Step::TakeBackup => ("BackingUp", "taking a backup before the upgrade".to_owned()),
-        Step::AcceptVersion(version) => ("ChangingVersion", format!("rolling out etcd {version}")),
+        Step::Resize { ordinal } => (ConditionReason::UpdatingPod, format!("resizing pod {}", name(ordinal))),
+        Step::GrowClaim { ordinal } => {
+            (ConditionReason::ExpandingVolume, format!("expanding the volume of {}", name(ordinal)))
+        }
+        Step::TakeBackup => (ConditionReason::BackingUp, "taking a backup before the upgrade".to_owned()),
+        Step::AcceptVersion(version) => (ConditionReason::ChangingVersion, format!("rolling out etcd {version}")),
         Step::EnableDowngrade(version) => {
-            ("EnablingDowngrade", format!("asking etcd to make its data readable for {version}"))
+            (ConditionReason::EnablingDowngrade, format!("asking etcd to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => ("CancellingDowngrade", "cancelling the downgrade in etcd".to_owned()),
-        Step::RestartPod { ordinal, why } => ("RestartingPod", format!("restarting pod {}: {why}", name(ordinal))),
-        Step::FencePod { ordinal, why } => ("StoppingPod", format!("force-deleting pod {}: {why}", name(ordinal))),
+        Step::CancelDowngrade => (ConditionReason::CancellingDowngrade, "cancelling the downgrade in etcd".to_owned()),
+        Step::RestartPod { ordinal, why } => {
+            (ConditionReason::RestartingPod, format!("restarting pod {}: {why}", name(ordinal)))
+        }
+        Step::FencePod { ordinal, why } => {
+            (ConditionReason::StoppingPod, format!("force-deleting pod {}: {why}", name(ordinal)))
+        }
         Step::DeleteClaim { ordinal } | Step::DeletePeer { ordinal } => {
-            ("CleaningUp", format!("cleaning up after {}", name(ordinal)))
+            (ConditionReason::CleaningUp, format!("cleaning up after {}", name(ordinal)))
         }
-        Step::AddLearner { ordinal } => ("AddingMember", format!("adding {} as a learner", name(ordinal))),
-        Step::Promote { ordinal, .. } => ("PromotingMember", format!("promoting {} to voter", name(ordinal))),
+        Step::AddLearner { ordinal } => {
+            (ConditionReason::AddingMember, format!("adding {} as a learner", name(ordinal)))
+        }
+        Step::Promote { ordinal, .. } => {
+            (ConditionReason::PromotingMember, format!("promoting {} to voter", name(ordinal)))
+        }
         Step::MoveLeader { from, to, .. } => {
-            ("MovingLeader", format!("moving leadership from {} to {}", name(from), name(to)))
+            (ConditionReason::MovingLeader, format!("moving leadership from {} to {}", name(from), name(to)))
         }
-        Step::RemoveMember { ordinal, why, .. } => ("RemovingMember", format!("removing {}: {why}", name(ordinal))),
-        Step::Defragment { ordinal } => ("Defragmenting", format!("defragmenting {}", name(ordinal))),
-        Step::Disarm(Alarm { kind, .. }) => ("DisarmingAlarm", format!("disarming the {kind:?} alarm")),
+        Step::RemoveMember { ordinal, why, .. } => {
+            (ConditionReason::RemovingMember, format!("removing {}: {why}", name(ordinal)))
+        }
+        Step::Defragment { ordinal } => (ConditionReason::Defragmenting, format!("defragmenting {}", name(ordinal))),
+        Step::Disarm(Alarm { kind, .. }) => (ConditionReason::DisarmingAlarm, format!("disarming the {kind:?} alarm")),
         Step::RecordMember { .. }
         | Step::RecordLogVersion(_)
         | Step::RecordReplacement { .. }

@@ -2,7 +2,7 @@
 //! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
 //! its execution may stop after any step.
 
-use etcd_operator_api::format_id;
+use etcd_operator_api::{Pace, WaitReason, format_id};
 
 use crate::cluster::bootstrap::{Stage, stage_of};
 use crate::cluster::initial_members;
@@ -245,74 +245,13 @@ pub struct Start {
 /// Why nothing more can be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// One word in CamelCase, for conditions and events.
-    pub reason: &'static str,
+    pub reason: WaitReason,
     /// A sentence for the user.
     pub message: String,
 }
 
 impl Waiting {
-    /// Whether it resolves by itself within seconds. Anything else is reconciled less often.
-    pub fn is_short(&self) -> bool {
-        [
-            "Bootstrapping",
-            "LearnerStarting",
-            "LearnerCatchingUp",
-            "OldPodTerminating",
-            "OldClaimTerminating",
-            "OldPeerTerminating",
-            "WaitingForCleanup",
-            "RollingOut",
-            "MemberStarting",
-            "Draining",
-            "PreparingDowngrade",
-            "PreparingUpgrade",
-            "BackingUp",
-        ]
-        .contains(&self.reason)
-    }
-
-    /// Whether it is worth a warning event.
-    pub fn is_warning(&self) -> bool {
-        [
-            "VolumesConflict",
-            "ChangeRefused",
-            "UpgradeBackupFailed",
-            "RolloutHalted",
-            "ImageVersionMismatch",
-            "VolumeExpansionUnsupported",
-            "VolumeMismatch",
-            "WrongCluster",
-            "QuorumAtRisk",
-            "NoQuorum",
-            "UnmanagedLearner",
-            "NoLeaderCandidate",
-        ]
-        .contains(&self.reason)
-    }
-
-    /// Whether the event of the preceding step has already reported it.
-    pub fn is_reported_by_its_step(&self) -> bool {
-        self.reason == "Draining"
-    }
-
-    /// Whether no progress is made until a user changes something.
-    pub fn needs_user_action(&self) -> bool {
-        [
-            "VolumesConflict",
-            "WrongCluster",
-            "Paused",
-            "ChangeRefused",
-            "UpgradeBackupFailed",
-            "RolloutHalted",
-            "ImageVersionMismatch",
-            "VolumeExpansionUnsupported",
-            "VolumeMismatch",
-        ]
-        .contains(&self.reason)
-    }
-
-    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(reason: WaitReason, message: impl Into<String>) -> Self {
         Waiting { reason, message: message.into() }
     }
 }
@@ -333,7 +272,7 @@ impl Plan {
         if self == Plan::default() { other() } else { self }
     }
 
-    pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn waiting(reason: WaitReason, message: impl Into<String>) -> Self {
         Plan { steps: Vec::new(), waiting: Some(Waiting::new(reason, message)) }
     }
 }
@@ -345,11 +284,11 @@ pub fn plan(observed: &Observed) -> Plan {
         return Plan::default();
     }
     if let Some(source) = &observed.paused {
-        return Plan::waiting("Paused", format!("paused: {source}"));
+        return Plan::waiting(WaitReason::Paused, format!("paused: {source}"));
     }
     let planned = match stage_of(observed) {
-        Stage::Refused(message) => Plan::waiting("VolumesConflict", message),
-        Stage::ToWait(message) => Plan::waiting("WaitingForCleanup", message),
+        Stage::Refused(message) => Plan::waiting(WaitReason::VolumesConflict, message),
+        Stage::ToWait(message) => Plan::waiting(WaitReason::WaitingForCleanup, message),
         Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::RecordBootstrap(bootstrap)]),
         Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
@@ -383,7 +322,7 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
     let mut steps = start_initial_members(observed, bootstrap);
     steps.extend(recreate_stopped_members(observed));
     steps.extend(restart_unresponsive_initial_member(observed));
-    Plan { steps, waiting: Some(Waiting::new("Bootstrapping", bootstrap_progress(observed, bootstrap))) }
+    Plan { steps, waiting: Some(Waiting::new(WaitReason::Bootstrapping, bootstrap_progress(observed, bootstrap))) }
 }
 
 /// For how long after its pod was created an initial member that is ready may still be unreachable without a report.
@@ -412,7 +351,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
         let mut steps = restart_known_members(observed, cluster_id);
         steps.extend(recreate_stopped_members(observed));
         steps.extend(restart_unresponsive_pod(observed));
-        return Plan { steps, waiting: Some(Waiting::new("NoQuorum", "no quorum of the members answers")) };
+        return Plan { steps, waiting: Some(Waiting::new(WaitReason::NoQuorum, "no quorum of the members answers")) };
     };
     if membership.cluster_id != cluster_id {
         return wrong_cluster(membership.cluster_id, cluster_id);
@@ -428,7 +367,7 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
             .or_else(|| next_migration(observed, membership))
     });
     // Waiting for a user does not block maintenance.
-    let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| !waiting.is_short());
+    let idle = next.steps.is_empty() && next.waiting.as_ref().is_none_or(|waiting| waiting.reason.pace() == Pace::Long);
     let maintenance = if idle { next_maintenance(observed, membership).steps } else { Vec::new() };
     // A failed step for a member blocks the later steps for it, so steps that may be rejected come last.
     steps.extend(next.steps.into_iter().chain(maintenance).chain(grow_claims(observed)));
@@ -441,5 +380,5 @@ fn wrong_cluster(found: u64, expected: u64) -> Plan {
         format_id(found),
         format_id(expected)
     );
-    Plan::waiting("WrongCluster", message)
+    Plan::waiting(WaitReason::WrongCluster, message)
 }

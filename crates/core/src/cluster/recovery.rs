@@ -1,5 +1,7 @@
 //! How unhealthy members are recovered: one at a time, and only in ways that the others can tolerate.
 
+use etcd_operator_api::WaitReason;
+
 use crate::cluster::diagnosis::{
     Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_of_pods, remedy_for, restart_after,
 };
@@ -94,7 +96,7 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
                 "{name} needs replacement ({why}); backing off until {} s after the last one",
                 wait_after(last)
             );
-            return Some(Plan::waiting("ReplacementBackoff", message));
+            return Some(Plan::waiting(WaitReason::ReplacementBackoff, message));
         }
         let in_succession = |last: &&Replacement| observed.now < last.at + wait_after(last) + LONGEST_WAIT;
         let count = last.filter(in_succession).map_or(0, |last| last.count);

@@ -1,6 +1,8 @@
 //! How members are rolled out to the spec: one at a time, the leader last, and each only while all the others are
 //! healthy.
 
+use etcd_operator_api::WaitReason;
+
 use crate::cluster::observed::{BackupFirst, Member, Membership, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Step, Waiting, plan};
 use crate::cluster::quorum::quorum;
@@ -85,7 +87,7 @@ fn before_any_change(observed: &Observed) -> Plan {
         }
         VersionDecision::Prepare(step) => Plan::steps(vec![step]),
         VersionDecision::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
-        VersionDecision::Refused(why) => Plan::waiting("ChangeRefused", why),
+        VersionDecision::Refused(why) => Plan::waiting(WaitReason::ChangeRefused, why),
     }
 }
 
@@ -95,22 +97,22 @@ fn back_up_first(observed: &Observed) -> Plan {
         BackupFirst::NotRequired | BackupFirst::Taken => Plan::default(),
         BackupFirst::ToTake => Plan::steps(vec![Step::TakeBackup]),
         BackupFirst::Running(name) => {
-            Plan::waiting("BackingUp", format!("waiting for EtcdBackup {name} before the upgrade"))
+            Plan::waiting(WaitReason::BackingUp, format!("waiting for EtcdBackup {name} before the upgrade"))
         }
         BackupFirst::Failed { name, message } => Plan::waiting(
-            "UpgradeBackupFailed",
+            WaitReason::UpgradeBackupFailed,
             format!(
                 "upgrade held: EtcdBackup {name} failed: {message}. Delete the EtcdBackup to retry, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::InvalidSchedule { name, why } => Plan::waiting(
-            "UpgradeBackupFailed",
+            WaitReason::UpgradeBackupFailed,
             format!(
                 "upgrade held: EtcdBackupSchedule {name} is invalid: {why}. Correct it, or set spec.upgrade.backupFirst to false to upgrade without a backup"
             ),
         ),
         BackupFirst::NoSchedule => Plan::waiting(
-            "UpgradeBackupFailed",
+            WaitReason::UpgradeBackupFailed,
             "upgrade held: spec.upgrade.backupFirst is true, but no EtcdBackupSchedule backs up this cluster. Create one, or set spec.upgrade.backupFirst to false to upgrade without a backup",
         ),
     }
@@ -263,10 +265,10 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     }
     if !observed.has_rollout_slot {
         let message = "rollout queued: the limit of concurrent rollouts (--max-rolling-clusters) is reached";
-        return Plan::waiting("RolloutQueued", message);
+        return Plan::waiting(WaitReason::RolloutQueued, message);
     }
     let Some(leader) = observed.leader() else {
-        return Plan::waiting("NoLeader", "no leader: members are restarted once there is one");
+        return Plan::waiting(WaitReason::NoLeader, "no leader: members are restarted once there is one");
     };
     let followers = outdated.iter().filter(|(_, voter)| voter.id != leader);
     match followers.max_by_key(|(ordinal, _)| *ordinal) {
@@ -293,7 +295,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         let message = format!(
             "refusing to restart the only member: its data would be lost ({why}). Raise spec.replicas to 3 first"
         );
-        return Plan::waiting("ChangeRefused", message);
+        return Plan::waiting(WaitReason::ChangeRefused, message);
     }
     let serves = |(other, pod): (&u32, &Pod)| *other != ordinal && pod.serves_clients && pod.ready;
     let leaving =
@@ -302,12 +304,12 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         // No other member can serve the clients.
         None if membership.voters().count() == 1 => Plan::steps(vec![replace(observed, ordinal)]),
         None if !observed.pods.iter().any(serves) => {
-            Plan::waiting("RollingOut", "waiting for another member to serve clients before the next restart")
+            Plan::waiting(WaitReason::RollingOut, "waiting for another member to serve clients before the next restart")
         }
         None => Plan::steps(vec![Step::DrainPod { ordinal }]),
         Some(since) if observed.now - since < DRAIN_TIME => {
             let name = observed.names.member_name(ordinal);
-            Plan::waiting("Draining", format!("draining clients from {name} before its restart"))
+            Plan::waiting(WaitReason::Draining, format!("draining clients from {name} before its restart"))
         }
         Some(_) if keeps_its_data => Plan::steps(vec![replace(observed, ordinal)]),
         Some(_) => remove_voter(observed, membership, ordinal, member, &reason_for(observed, ordinal)),
@@ -347,7 +349,7 @@ fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Pla
                 peer.version,
                 answer.version
             );
-            return Plan::waiting("ImageVersionMismatch", message);
+            return Plan::waiting(WaitReason::ImageVersionMismatch, message);
         }
     }
     Plan::default()
@@ -361,9 +363,9 @@ fn wait_for(observed: &Observed, unhealthy: &Member) -> Plan {
     let waiting = match problem {
         Some(problem) => {
             let message = format!("{done}; halted: {name} is not healthy: {}", problem.message);
-            Waiting::new("RolloutHalted", message)
+            Waiting::new(WaitReason::RolloutHalted, message)
         }
-        None => Waiting::new("RollingOut", format!("{done}; waiting for {name} to become healthy")),
+        None => Waiting::new(WaitReason::RollingOut, format!("{done}; waiting for {name} to become healthy")),
     };
     Plan { steps: Vec::new(), waiting: Some(waiting) }
 }
@@ -372,7 +374,9 @@ fn wait_for(observed: &Observed, unhealthy: &Member) -> Plan {
 pub fn needs_rollout_slot(observed: &Observed) -> bool {
     let Plan { steps, waiting } = plan(observed);
     let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::RecreatePeer { .. });
-    let is_rolling = |waiting: Waiting| ["Draining", "RollingOut", "RolloutHalted"].contains(&waiting.reason);
+    let is_rolling = |waiting: Waiting| {
+        matches!(waiting.reason, WaitReason::Draining | WaitReason::RollingOut | WaitReason::RolloutHalted)
+    };
     !observed.outdated.is_empty() && (steps.iter().any(restarts) || waiting.is_some_and(is_rolling))
 }
 
@@ -380,7 +384,7 @@ fn wait_for_starting_member(observed: &Observed, starting_member: &Member) -> Pl
     let pod = starting_member.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
     let problem = pod.and_then(|pod| pod.problem.as_ref()).map(|it| format!(": {}", it.message)).unwrap_or_default();
     let message = format!("{}; {} is starting{problem}", progress(observed), observed.name_of(starting_member));
-    Plan::waiting("MemberStarting", message)
+    Plan::waiting(WaitReason::MemberStarting, message)
 }
 
 /// The progress of a rollout: how many members are up to date, and which fields changed for the others.

@@ -1,7 +1,7 @@
 //! The next change of the membership, one at a time: new members join as learners and are promoted when they have
 //! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
-use etcd_operator_api::format_id;
+use etcd_operator_api::{WaitReason, format_id};
 
 use crate::cluster::members::delete_leftovers;
 use crate::cluster::observed::{Member, Membership, Observed};
@@ -30,7 +30,7 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         (_, _, Some((ordinal, _))) => {
             let name = observed.names.member_name(*ordinal);
             waiting(
-                "InitialMemberStarting",
+                WaitReason::InitialMemberStarting,
                 format!("waiting for {name} to start for the first time before the membership changes"),
             )
         }
@@ -48,7 +48,7 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
 fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
         return waiting(
-            "UnmanagedLearner",
+            WaitReason::UnmanagedLearner,
             format!(
                 "learner {} was not added by this operator: promote or remove it with etcdctl",
                 format_id(learner.id)
@@ -70,10 +70,11 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         }
         let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
-        return waiting("LearnerStarting", format!("{name} joined as a learner and is starting{problem}"));
+        return waiting(WaitReason::LearnerStarting, format!("{name} joined as a learner and is starting{problem}"));
     }
     let promote = Step::Promote { ordinal, member_id: learner.id };
-    let catching_up = Waiting::new("LearnerCatchingUp", format!("{name} is catching up before its promotion"));
+    let catching_up =
+        Waiting::new(WaitReason::LearnerCatchingUp, format!("{name} is catching up before its promotion"));
     Plan { steps: vec![promote], waiting: Some(catching_up) }
 }
 
@@ -86,14 +87,17 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
     }
     // The earlier pod of this name must be gone: two processes never share a volume.
     if observed.pods.contains_key(&ordinal) {
-        return waiting("OldPodTerminating", format!("waiting for the old pod of {name} to terminate"));
+        return waiting(WaitReason::OldPodTerminating, format!("waiting for the old pod of {name} to terminate"));
     }
     if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
-        return waiting("OldClaimTerminating", format!("waiting for the old volume claim of {name} to be deleted"));
+        return waiting(
+            WaitReason::OldClaimTerminating,
+            format!("waiting for the old volume claim of {name} to be deleted"),
+        );
     }
     match observed.peers.get(&ordinal) {
         Some(peer) if peer.deleting => {
-            waiting("OldPeerTerminating", format!("waiting for the old EtcdPeer {name} to be deleted"))
+            waiting(WaitReason::OldPeerTerminating, format!("waiting for the old EtcdPeer {name} to be deleted"))
         }
         // It was created from an outdated spec.
         Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::DeletePeer { ordinal }),
@@ -118,16 +122,18 @@ pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, 
     if !may_remove(voters, fit.len()) {
         let message =
             format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
-        return waiting("QuorumAtRisk", message);
+        return waiting(WaitReason::QuorumAtRisk, message);
     }
     match observed.leader() {
-        None => waiting("NoLeader", format!("no leader: {name} is removed once there is one")),
+        None => waiting(WaitReason::NoLeader, format!("no leader: {name} is removed once there is one")),
         Some(leader) if leader == leaving.id => {
             let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
             let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match candidate {
                 Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
-                None => waiting("NoLeaderCandidate", format!("{name} leads, and no other member can take over")),
+                None => {
+                    waiting(WaitReason::NoLeaderCandidate, format!("{name} leads, and no other member can take over"))
+                }
             }
         }
         Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),
@@ -138,6 +144,6 @@ fn step(step: Step) -> Plan {
     Plan::steps(vec![step])
 }
 
-fn waiting(reason: &'static str, message: String) -> Plan {
+fn waiting(reason: WaitReason, message: String) -> Plan {
     Plan::waiting(reason, message)
 }

@@ -1,6 +1,7 @@
 //! Whether members may be created with the desired version of etcd: etcd is upgraded and downgraded by one minor
 //! version at a time, and downgraded only after the downgrade was enabled.
 
+use etcd_operator_api::WaitReason;
 use semver::Version;
 
 use crate::cluster::flags::unknown_flags;
@@ -53,7 +54,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     }
     let Some(current) = cluster_minor(observed) else {
         return VersionDecision::Wait(Waiting::new(
-            "VersionUnknown",
+            WaitReason::VersionUnknown,
             "etcd has not said yet which version its members agree on",
         ));
     };
@@ -97,7 +98,7 @@ fn may_have_begun(observed: &Observed) -> bool {
 
 fn not_agreed(wanted: &Version) -> Waiting {
     let message = format!("etcd has not said yet that its members agree on {}.{}", wanted.major, wanted.minor - 1);
-    Waiting::new("PreparingUpgrade", message)
+    Waiting::new(WaitReason::PreparingUpgrade, message)
 }
 
 fn too_far(wanted: &Version, current: u64) -> String {
@@ -212,7 +213,7 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
         _ => {
             let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
                            in their logs";
-            Some(VersionDecision::Wait(Waiting::new("PreparingUpgrade", message)))
+            Some(VersionDecision::Wait(Waiting::new(WaitReason::PreparingUpgrade, message)))
         }
     }
 }
@@ -251,7 +252,7 @@ fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
 
 fn preparing(wanted: &Version, what: &str) -> Waiting {
     Waiting::new(
-        "PreparingDowngrade",
+        WaitReason::PreparingDowngrade,
         format!("the downgrade to {}.{} is being prepared: {what}", wanted.major, wanted.minor),
     )
 }
@@ -269,7 +270,7 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
     let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
         Some(unhealthy) => VersionDecision::Wait(Waiting::new(
-            "WaitingForHealthyMembers",
+            WaitReason::WaitingForHealthyMembers,
             format!(
                 "waiting for {} to become healthy before the cluster is {done} to {}",
                 observed.name_of(unhealthy),

@@ -1,6 +1,7 @@
 //! How volumes are made to match the spec: they are expanded while in use. A change that a volume can't follow is made
 //! by replacing its member, if the user wants that.
 
+use etcd_operator_api::WaitReason;
 use etcd_operator_api::quantity::{rounded_up, same_amount};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -31,12 +32,13 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
              members one by one onto new volumes"
         );
         let cannot_grow = observed.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
-        return Plan::waiting(if cannot_grow { "VolumeExpansionUnsupported" } else { "VolumeMismatch" }, message);
+        let reason = if cannot_grow { WaitReason::VolumeExpansionUnsupported } else { WaitReason::VolumeMismatch };
+        return Plan::waiting(reason, message);
     }
     if let Some(unhealthy) = membership.members.iter().find(|member| !observed.is_healthy(member)) {
         let message =
             format!("waiting for {} to become healthy before {name} gets a new volume", observed.name_of(unhealthy));
-        return Plan::waiting("WaitingForHealthyMembers", message);
+        return Plan::waiting(WaitReason::WaitingForHealthyMembers, message);
     }
     remove_voter(observed, membership, ordinal, voter, &format!("new volume: {why}"))
 }

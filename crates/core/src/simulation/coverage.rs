@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::fmt::Write;
 
+use etcd_operator_api::WaitReason;
+
 use super::faults::WEIGHTS;
 use crate::cluster::plan::{Plan, Step};
 
@@ -135,42 +137,6 @@ steps![
     Disarm,
 ];
 
-/// The reasons of the planner to wait.
-const WAITS: &[&str] = &[
-    "BackingUp",
-    "Bootstrapping",
-    "ChangeRefused",
-    "Draining",
-    "ImageVersionMismatch",
-    "InitialMemberStarting",
-    "LearnerCatchingUp",
-    "LearnerStarting",
-    "MemberStarting",
-    "NoLeader",
-    "NoLeaderCandidate",
-    "NoQuorum",
-    "OldClaimTerminating",
-    "OldPeerTerminating",
-    "OldPodTerminating",
-    "Paused",
-    "PreparingDowngrade",
-    "PreparingUpgrade",
-    "QuorumAtRisk",
-    "ReplacementBackoff",
-    "RollingOut",
-    "RolloutHalted",
-    "RolloutQueued",
-    "UnmanagedLearner",
-    "UpgradeBackupFailed",
-    "VersionUnknown",
-    "VolumeExpansionUnsupported",
-    "VolumeMismatch",
-    "VolumesConflict",
-    "WaitingForCleanup",
-    "WaitingForHealthyMembers",
-    "WrongCluster",
-];
-
 /// What can't happen in the simulated world, and why.
 const IMPOSSIBLE: &[(&str, &str)] = &[
     ("Relabel", "labels and annotations are not simulated"),
@@ -214,7 +180,7 @@ impl Default for Coverage {
             done: zeros(STEPS.len()),
             failed: zeros(STEPS.len()),
             rules: zeros(Rule::ALL.len()),
-            waits: zeros(WAITS.len()),
+            waits: zeros(WaitReason::ALL.len()),
         }
     }
 }
@@ -247,8 +213,7 @@ impl Coverage {
 
     pub fn wait(&self, plan: &Plan) {
         let Some(waiting) = &plan.waiting else { return };
-        let place = WAITS.iter().position(|reason| *reason == waiting.reason);
-        add(&self.waits[place.unwrap_or_else(|| panic!("{} is missing in WAITS", waiting.reason))], 1);
+        add(&self.waits[waiting.reason as usize], 1);
     }
 
     pub fn add(&self, other: &Coverage) {
@@ -290,7 +255,7 @@ fn rule_names() -> Vec<String> {
 }
 
 fn wait_names() -> Vec<String> {
-    WAITS.iter().map(|reason| reason.to_string()).collect()
+    WaitReason::ALL.iter().map(|reason| reason.to_string()).collect()
 }
 
 impl std::fmt::Display for Coverage {

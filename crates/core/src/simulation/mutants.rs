@@ -123,7 +123,7 @@ impl Mutant {
     pub fn plan(mutant: Option<Mutant>, observed: &Observed) -> Plan {
         let Some(mutant) = mutant else { return plan(observed) };
         let mut planned = plan(mutant.see(observed).as_ref());
-        let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason);
+        let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason.as_str());
         let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
         match mutant {
             Mutant::DropsTheQuorumCheck if refusal == "QuorumAtRisk" => {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use etcd_operator_api::WaitReason;
+
 use super::coverage::Rule;
 use super::faults::version_of;
 use super::operator::Operator;
@@ -128,7 +130,7 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
         // Waiting is fast-forwarded, but not beyond the time for which clients stay drained.
         let pause = match operator.planned() {
             Some(plan) if !plan.steps.is_empty() => 5,
-            Some(Plan { waiting: Some(waiting), .. }) if waiting.reason == "Draining" => 5,
+            Some(Plan { waiting: Some(waiting), .. }) if waiting.reason == WaitReason::Draining => 5,
             _ => 300,
         };
         operator.finish(world)?;

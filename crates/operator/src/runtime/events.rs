@@ -1,6 +1,6 @@
 //! The events that the operator publishes about an object, for `kubectl describe`.
 
-use etcd_operator_api::EtcdCluster;
+use etcd_operator_api::{EtcdCluster, Severity};
 use etcd_operator_core::cluster::plan::Waiting;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -20,8 +20,14 @@ impl Events {
     }
 
     /// Reports that something was done, to an object of the cluster or of another owner.
-    pub async fn done<K: Resource<DynamicType = ()>>(&self, owner: &K, reason: &str, about: &str, note: String) {
-        self.publish(owner, EventType::Normal, reason, &note.clone(), about, note).await;
+    pub async fn done<K: Resource<DynamicType = ()>>(
+        &self,
+        owner: &K,
+        reason: impl AsRef<str>,
+        about: &str,
+        note: String,
+    ) {
+        self.publish(owner, EventType::Normal, reason.as_ref(), &note.clone(), about, note).await;
     }
 
     /// Reports that the cluster is no longer available, and why.
@@ -32,14 +38,17 @@ impl Events {
 
     /// Reports what the cluster waits for.
     pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
-        let type_ = if waiting.is_warning() { EventType::Warning } else { EventType::Normal };
-        self.publish(cluster, type_, waiting.reason, &waiting.message, &cluster.name_any(), waiting.message.clone())
-            .await;
+        let type_ = match waiting.reason.severity() {
+            Severity::Warning => EventType::Warning,
+            Severity::Normal => EventType::Normal,
+        };
+        let (reason, message) = (waiting.reason.as_str(), &waiting.message);
+        self.publish(cluster, type_, reason, message, &cluster.name_any(), message.clone()).await;
     }
 
     /// Reports that something failed, and why.
-    pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &str, why: String) {
-        self.publish(object, EventType::Warning, reason, &why.clone(), &object.name_any(), why).await;
+    pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: impl AsRef<str>, why: String) {
+        self.publish(object, EventType::Warning, reason.as_ref(), &why.clone(), &object.name_any(), why).await;
     }
 
     async fn publish<K: Resource<DynamicType = ()>>(

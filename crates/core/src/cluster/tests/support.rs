@@ -93,7 +93,7 @@ pub fn steps_of(observed: &Observed) -> Vec<Step> {
 
 /// The reason for which a plan waits.
 pub fn awaited(plan: &Plan) -> &'static str {
-    plan.waiting.as_ref().map_or("", |waiting| waiting.reason)
+    plan.waiting.as_ref().map_or("", |waiting| waiting.reason.as_str())
 }
 
 impl Observed {

@@ -1,5 +1,7 @@
 //! Which versions members may be created with.
 
+use etcd_operator_api::WaitReason;
+
 use super::support::{awaited, cluster_of, steps_of};
 use crate::cluster::observed::{BackupFirst, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
@@ -54,7 +56,7 @@ fn refusal(observed: &Observed) -> String {
     let Plan { steps, waiting } = plan(observed);
     assert_eq!(steps, []);
     let waiting = waiting.expect("it is refused");
-    assert_eq!(waiting.reason, "ChangeRefused", "{}", waiting.message);
+    assert_eq!(waiting.reason, WaitReason::ChangeRefused, "{}", waiting.message);
     waiting.message
 }
 
@@ -236,8 +238,12 @@ fn a_backup_comes_first_if_one_is_asked_for() {
     for (no_way, words) in no_ways {
         let Plan { steps, waiting } = plan(&with(no_way));
         let waiting = waiting.unwrap();
-        assert_eq!((steps.len(), waiting.reason), (0, "UpgradeBackupFailed"), "nothing moves without a backup");
-        assert!(waiting.needs_user_action() && waiting.message.contains(words), "{}", waiting.message);
+        assert_eq!(
+            (steps.len(), waiting.reason),
+            (0, WaitReason::UpgradeBackupFailed),
+            "nothing moves without a backup"
+        );
+        assert!(waiting.reason.needs_user_action() && waiting.message.contains(words), "{}", waiting.message);
     }
     assert!(accepts(&with(BackupFirst::Taken)));
 }

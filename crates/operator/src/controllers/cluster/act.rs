@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use etcd_operator_api::{BootstrapRecord, EtcdCluster, EtcdClusterStatus, EtcdPeer, format_id};
+use etcd_operator_api::{
+    BootstrapRecord, EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason, WaitReason, format_id,
+};
 use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity, Replacement};
 use etcd_operator_core::cluster::plan::{Model, Start, Step, is_confirmed, plan};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -77,7 +79,12 @@ impl<'a> Actor<'a> {
             Step::RecordClusterId(id) => {
                 let id = format_id(*id);
                 self.record(|status| status.cluster_id = Some(id.clone())).await?;
-                self.tell("ClusterCreated", &self.cluster.name_any(), format!("Members formed etcd cluster {id}")).await
+                self.tell(
+                    EventReason::ClusterCreated,
+                    &self.cluster.name_any(),
+                    format!("Members formed etcd cluster {id}"),
+                )
+                .await
             }
             Step::CreatePeer { ordinal, initial, model } => self.create_peer(*ordinal, *initial, model).await,
             Step::RecordMember { ordinal, identity, started } => {
@@ -107,16 +114,20 @@ impl<'a> Actor<'a> {
             }
             Step::EnableDowngrade(version) => self.enable_downgrade(version).await,
             Step::CancelDowngrade => self.cancel_downgrade().await,
-            Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, "PodDeleted", why).await,
+            Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, EventReason::PodDeleted, why).await,
             // No grace period is needed: the member hangs.
-            Step::RestartPod { ordinal, why } => self.delete_pod(*ordinal, Some(1), "PodRestarted", why).await,
-            Step::FencePod { ordinal, why } => self.delete_pod(*ordinal, Some(0), "PodForceDeleted", why).await,
+            Step::RestartPod { ordinal, why } => {
+                self.delete_pod(*ordinal, Some(1), EventReason::PodRestarted, why).await
+            }
+            Step::FencePod { ordinal, why } => {
+                self.delete_pod(*ordinal, Some(0), EventReason::PodForceDeleted, why).await
+            }
             Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
             Step::DeletePeer { ordinal } => {
                 let name = self.name(*ordinal);
                 let uid = self.observation.objects.peers.get(ordinal).and_then(|peer| peer.uid());
                 self.delete::<EtcdPeer>(&name, uid, None).await?;
-                self.tell("PeerRemoved", &name, format!("Removed the EtcdPeer {name}")).await
+                self.tell(EventReason::PeerRemoved, &name, format!("Removed the EtcdPeer {name}")).await
             }
             Step::AddLearner { ordinal } => self.add_learner(*ordinal).await,
             Step::Promote { ordinal, member_id } => self.promote(*ordinal, *member_id).await,
@@ -142,8 +153,8 @@ impl<'a> Actor<'a> {
         Api::namespaced(self.context.client.clone(), &self.observation.observed.names.namespace)
     }
 
-    pub(super) async fn tell(&self, reason: &str, about: &str, note: String) -> Result<(), Error> {
-        tracing::info!(reason, note);
+    pub(super) async fn tell(&self, reason: EventReason, about: &str, note: String) -> Result<(), Error> {
+        tracing::info!(%reason, note);
         self.context.events.done(self.cluster, reason, about, note).await;
         Ok(())
     }
@@ -168,7 +179,7 @@ impl<'a> Actor<'a> {
         let peer = peer::peer(self.cluster, &self.observation.observed.names, ordinal, initial_members, recipe);
         let created = match self.create(&peer).await? {
             Some(created) => {
-                self.tell("PeerCreated", &name, format!("Created the EtcdPeer {name}")).await?;
+                self.tell(EventReason::PeerCreated, &name, format!("Created the EtcdPeer {name}")).await?;
                 created
             }
             None => {
@@ -231,7 +242,7 @@ impl<'a> Actor<'a> {
         let Some(template) = &self.cluster.spec.storage.volume_claim_template else { return Ok(()) };
         let claim = claim::claim(self.cluster, template, &name, bootstrap, identity);
         if self.create(&claim).await?.is_some() {
-            return self.tell("PVCCreated", &name, format!("Created the volume claim {name}")).await;
+            return self.tell(EventReason::PVCCreated, &name, format!("Created the volume claim {name}")).await;
         }
         // A claim of this name exists that the cache does not show: repair its labels if it belongs to this cluster.
         let doing = || format!("reading the volume claim {name}");
@@ -258,7 +269,7 @@ impl<'a> Actor<'a> {
         let role = self.role(ordinal, start.serves_clients);
         let pod = pod::pod(peer, &self.observation.observed.names, ordinal, start, role, &self.context.settings);
         if self.create(&pod).await?.is_some() {
-            return self.tell("PodCreated", &name, format!("Created the pod {name}")).await;
+            return self.tell(EventReason::PodCreated, &name, format!("Created the pod {name}")).await;
         }
         // A pod of this name exists that the cache does not show: repair its labels if it belongs to this EtcdPeer.
         let doing = || format!("reading the pod {name}");
@@ -292,7 +303,7 @@ impl<'a> Actor<'a> {
         role(is_learner, serves_clients)
     }
 
-    async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: &str, why: &str) -> Result<(), Error> {
+    async fn delete_pod(&self, ordinal: u32, grace: Option<u32>, reason: EventReason, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         let uid = self.observation.objects.pods.get(&ordinal).and_then(|pod| pod.uid());
         self.delete::<Pod>(&name, uid, grace).await?;
@@ -303,7 +314,8 @@ impl<'a> Actor<'a> {
         let name = self.name(ordinal);
         let uid = self.observation.objects.claims.get(&ordinal).and_then(|claim| claim.uid());
         self.delete::<PersistentVolumeClaim>(&name, uid, None).await?;
-        self.tell("PVCDeleted", &name, format!("Deleted the volume claim {name}: its member was removed")).await
+        self.tell(EventReason::PVCDeleted, &name, format!("Deleted the volume claim {name}: its member was removed"))
+            .await
     }
 
     /// A cache may be stale. Checks with a live observation of Kubernetes and etcd whether the step would still be
@@ -327,7 +339,9 @@ impl<'a> Actor<'a> {
             return Ok(());
         }
         // Something that the caches don't show is in the way, and only a user can remove it.
-        if let Some(refusal) = plan(&live.observed).waiting.filter(|waiting| waiting.reason == "VolumesConflict") {
+        if let Some(refusal) =
+            plan(&live.observed).waiting.filter(|waiting| waiting.reason == WaitReason::VolumesConflict)
+        {
             return Err(Error::Impossible(refusal.message));
         }
         Err(Error::OutOfDate(format!("a live read does not confirm {step:?}")))

@@ -7,7 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-use etcd_operator_api::{EtcdCluster, MemberRole, labels};
+use etcd_operator_api::{EtcdCluster, EventReason, MemberRole, labels};
 use etcd_operator_core::cluster::observed::Membership;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -58,10 +58,11 @@ pub struct Ensure<'a> {
 
 impl Ensure<'_> {
     pub async fn everything(&self, observation: &Observation) -> Result<(), Error> {
-        self.apply(&self.caches.services, &headless_service(self.cluster)).await?;
-        self.apply(&self.caches.services, &client_service(self.cluster)).await?;
+        let (services, created) = (&self.caches.services, EventReason::ServiceCreated);
+        self.apply(services, &headless_service(self.cluster), created).await?;
+        self.apply(services, &client_service(self.cluster), created).await?;
         let budget = disruption_budget(self.cluster, self.voters(observation));
-        self.apply(&self.caches.budgets, &budget).await?;
+        self.apply(&self.caches.budgets, &budget, EventReason::PodDisruptionBudgetCreated).await?;
         for (ordinal, claim) in &observation.objects.claims {
             if self.is_ours(observation, *ordinal) {
                 self.repair_claim(claim).await?;
@@ -78,7 +79,7 @@ impl Ensure<'_> {
     }
 
     /// Applies the desired state of an object. One of that name that another client created is not taken over.
-    async fn apply<K>(&self, cache: &Cache<K>, wanted: &K) -> Result<(), Error>
+    async fn apply<K>(&self, cache: &Cache<K>, wanted: &K, news: EventReason) -> Result<(), Error>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
     {
@@ -95,9 +96,7 @@ impl Ensure<'_> {
         let created = if found.is_none() { self.create(wanted).await.map_err(failed)? } else { None };
         let made = match created {
             Some(made) => {
-                self.events
-                    .done(self.cluster, &format!("{kind}Created"), &name, format!("Created the {kind} {name}"))
-                    .await;
+                self.events.done(self.cluster, news, &name, format!("Created the {kind} {name}")).await;
                 made
             }
             None => {

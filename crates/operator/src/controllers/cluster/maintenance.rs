@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::format_id;
+use etcd_operator_api::{EventReason, format_id};
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
 
@@ -30,9 +30,10 @@ impl Actor<'_> {
             Err(error) => Err(error),
         };
         match done {
-            Ok(()) => self.tell("Defragmented", &name, format!("Defragmented the database of {name}")).await,
+            Ok(()) => self.tell(EventReason::Defragmented, &name, format!("Defragmented the database of {name}")).await,
             Err(error) if matches!(error.cause, Cause::TimedOut(_)) => {
-                self.tell("Defragmenting", &name, format!("The database of {name} is being defragmented")).await
+                self.tell(EventReason::Defragmenting, &name, format!("The database of {name} is being defragmented"))
+                    .await
             }
             Err(error) => Err(etcd_error(doing, error)),
         }
@@ -46,6 +47,6 @@ impl Actor<'_> {
         let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id, kind }).await;
         disarmed.map_err(|error| etcd_error(format!("disarming the alarm {kind}"), error))?;
         let note = format!("Disarmed the alarm {kind} of the member {}", format_id(alarm.member_id));
-        self.tell("AlarmDisarmed", &self.observation.observed.names.cluster, note).await
+        self.tell(EventReason::AlarmDisarmed, &self.observation.observed.names.cluster, note).await
     }
 }

@@ -1,6 +1,6 @@
 //! The execution of membership changes, each sent to the right member.
 
-use etcd_operator_api::format_id;
+use etcd_operator_api::{EventReason, format_id};
 use etcd_operator_etcd::{Cause, MemberClient};
 
 use super::act::{Actor, Error};
@@ -12,7 +12,10 @@ impl Actor<'_> {
         let url = self.observation.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
-            Ok(id) => self.tell("MemberAdded", &name, format!("Added {name} as a learner ({})", format_id(id))).await,
+            Ok(id) => {
+                self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", format_id(id)))
+                    .await
+            }
             // An earlier attempt succeeded, and its response was lost.
             Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
             Err(error) => Err(etcd_error(doing, error)),
@@ -22,7 +25,7 @@ impl Actor<'_> {
     pub(super) async fn promote(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
         let name = self.name(ordinal);
         match self.client_of_the_leader()?.promote(member_id).await {
-            Ok(()) => self.tell("MemberPromoted", &name, format!("Promoted {name} to voter")).await,
+            Ok(()) => self.tell(EventReason::MemberPromoted, &name, format!("Promoted {name} to voter")).await,
             // Expected for a while; the next reconcile retries.
             Err(error) if matches!(error.cause, Cause::NotInSync | Cause::NotALearner) => Ok(()),
             Err(error) => Err(etcd_error(format!("promoting {name}"), error)),
@@ -34,7 +37,7 @@ impl Actor<'_> {
         let doing = format!("moving leadership from {from_name} to {to_name}");
         let moved = self.client_of(from)?.move_leader(to_id).await;
         moved.map_err(|error| etcd_error(doing, error))?;
-        self.tell("LeaderMoved", &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
+        self.tell(EventReason::LeaderMoved, &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
     }
 
     pub(super) async fn remove_member(&self, ordinal: u32, member_id: u64, why: &str) -> Result<(), Error> {
@@ -46,7 +49,7 @@ impl Actor<'_> {
             Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
         }
         let note = format!("Removed member {name} ({}): {why}", format_id(member_id));
-        self.tell("MemberRemoved", &name, note).await
+        self.tell(EventReason::MemberRemoved, &name, note).await
     }
 
     /// The members that answer linearizable reads, and their addresses.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EventReason, Pace, Severity};
 use etcd_operator_core::cluster::plan::{Plan, Waiting, plan};
 use etcd_operator_core::cluster::status::status_to_report;
 use etcd_operator_core::names::ClusterNames;
@@ -65,9 +65,9 @@ pub async fn reconcile(cluster: &EtcdCluster, context: &Context) -> Result<Actio
             debug!(why, "the plan was out of date");
             return Ok(Action::requeue(AFTER_SURPRISE));
         }
-        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, "EtcdNotReady", why).await,
+        Err(act::Error::TooEarly(why)) => context.events.failed(cluster, EventReason::EtcdNotReady, why).await,
         Err(error) => {
-            context.events.failed(cluster, "ReconcileFailed", error.to_string()).await;
+            context.events.failed(cluster, EventReason::ReconcileFailed, error.to_string()).await;
             return Err(error.into());
         }
         Ok(()) => {}
@@ -104,12 +104,12 @@ async fn carry_out(
 
 /// Publishes an event about what the cluster waits for, once when the wait begins.
 async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
-    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.is_reported_by_its_step());
+    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.reason.is_reported_by_its_step());
     let Some(waiting) = waiting else { return };
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions).filter(|it| it.type_ == "Progressing");
     // Something that needs user action is reported again if its message changes.
-    let is_same = |message: &str| !waiting.is_warning() || message == waiting.message;
-    let said = conditions.into_iter().any(|it| it.reason == waiting.reason && is_same(&it.message));
+    let is_same = |message: &str| waiting.reason.severity() == Severity::Normal || message == waiting.message;
+    let said = conditions.into_iter().any(|it| it.reason == waiting.reason.as_str() && is_same(&it.message));
     if !said {
         context.events.waiting(cluster, waiting).await;
     }
@@ -119,7 +119,7 @@ async fn report(plan: &Plan, observation: &Observation, cluster: &EtcdCluster, c
     context.metrics.record_members(&observation.observed);
     let failed = |error| Error::WriteStatus(Box::new(error));
     for (name, version) in report::write_versions(&context.client, observation).await.map_err(failed)? {
-        context.events.done(cluster, "MemberRunning", &name, format!("{name} runs etcd {version}")).await;
+        context.events.done(cluster, EventReason::MemberRunning, &name, format!("{name} runs etcd {version}")).await;
     }
     let reported = cluster.status.clone().unwrap_or_default();
     let now = Time(jiff::Timestamp::now());
@@ -136,7 +136,7 @@ async fn report(plan: &Plan, observation: &Observation, cluster: &EtcdCluster, c
         let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
         if is_done(&status) && !is_done(&reported) {
             let note = format!("All {} members match the spec", cluster.spec.replicas);
-            context.events.done(cluster, "UpToDate", &cluster.name_any(), note).await;
+            context.events.done(cluster, EventReason::UpToDate, &cluster.name_any(), note).await;
         }
     }
     Ok(())
@@ -145,10 +145,9 @@ async fn report(plan: &Plan, observation: &Observation, cluster: &EtcdCluster, c
 fn when_to_look_again(plan: &Plan, observation: &Observation) -> Duration {
     let all_answer = observation.observed.answers.len() == observation.observed.peers.len()
         && observation.observed.answers.values().all(Result::is_ok);
+    let is_short = |waiting: &Waiting| waiting.reason.pace() == Pace::Short;
     match plan {
-        Plan { steps, waiting } if !steps.is_empty() || waiting.as_ref().is_some_and(Waiting::is_short) => {
-            WHILE_CHANGING
-        }
+        Plan { steps, waiting } if !steps.is_empty() || waiting.as_ref().is_some_and(is_short) => WHILE_CHANGING,
         Plan { waiting: None, .. } if all_answer => WHILE_HEALTHY,
         _ => WHILE_UNHEALTHY,
     }

@@ -1,6 +1,6 @@
 //! The execution of steps that roll out the spec to members.
 
-use etcd_operator_api::{EtcdPeer, PodTemplate};
+use etcd_operator_api::{EtcdPeer, EventReason, PodTemplate};
 use etcd_operator_etcd::Cause;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, VolumeResourceRequirements};
 use kube::ResourceExt;
@@ -26,7 +26,7 @@ impl Actor<'_> {
             ..MetadataPatch::default()
         };
         self.patch::<Pod>(&name, &ObjectPatch::of(metadata)).await?;
-        self.tell("DrainingMember", &name, format!("Draining clients from {name} before its restart")).await
+        self.tell(EventReason::DrainingMember, &name, format!("Draining clients from {name} before its restart")).await
     }
 
     /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod is garbage-collected, whatever happens
@@ -38,7 +38,7 @@ impl Actor<'_> {
         if let Some(pod) = objects.pods.get(&ordinal) {
             self.delete::<Pod>(&name, pod.uid(), None).await?;
         }
-        self.tell("RecreatingMember", &name, format!("Recreating member {name}: {why}")).await
+        self.tell(EventReason::RecreatingMember, &name, format!("Recreating member {name}: {why}")).await
     }
 
     pub(super) async fn relabel(&self, ordinal: u32) -> Result<(), Error> {
@@ -46,7 +46,7 @@ impl Actor<'_> {
         self.relabel_pod(ordinal).await?;
         let wanted = self.wanted_template();
         self.note_in_peer(ordinal, |template| template.metadata = wanted.metadata).await?;
-        self.tell("PodRelabelled", &name, format!("Updated labels and annotations of pod {name}")).await
+        self.tell(EventReason::PodRelabelled, &name, format!("Updated labels and annotations of pod {name}")).await
     }
 
     async fn relabel_pod(&self, ordinal: u32) -> Result<(), Error> {
@@ -72,7 +72,7 @@ impl Actor<'_> {
                 let refused = [(RESIZE_REFUSED.to_owned(), resources_in_words(self.cluster))].into();
                 self.patch::<Pod>(&name, &ObjectPatch::of_annotations(refused)).await?;
                 let note = format!("Pod {name} cannot be resized in place: {}", refusal.message);
-                return self.tell("ResizeRefused", &name, note).await;
+                return self.tell(EventReason::ResizeRefused, &name, note).await;
             }
             Err(error) => return Err(api_error(format!("resizing the pod {name}"), error)),
         }
@@ -81,7 +81,7 @@ impl Actor<'_> {
             (template.resources, template.metadata) = (wanted.resources, wanted.metadata);
         })
         .await?;
-        self.tell("PodResized", &name, format!("Resizing pod {name} in place")).await
+        self.tell(EventReason::PodResized, &name, format!("Resizing pod {name} in place")).await
     }
 
     pub(super) async fn grow_claim(&self, ordinal: u32) -> Result<(), Error> {
@@ -93,7 +93,7 @@ impl Actor<'_> {
         let resources = VolumeResourceRequirements { requests, ..VolumeResourceRequirements::default() };
         let spec = PersistentVolumeClaimSpec { resources: Some(resources), ..PersistentVolumeClaimSpec::default() };
         self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of_spec(spec)).await?;
-        self.tell("VolumeExpanded", &name, format!("Expanding volume claim {name} to {}", size.0)).await
+        self.tell(EventReason::VolumeExpanded, &name, format!("Expanding volume claim {name} to {}", size.0)).await
     }
 
     pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
@@ -110,7 +110,7 @@ impl Actor<'_> {
             return Ok(());
         }
         let note = format!("Rolling out etcd {version}");
-        self.tell("VersionAccepted", &self.cluster.name_any(), note).await
+        self.tell(EventReason::VersionAccepted, &self.cluster.name_any(), note).await
     }
 
     pub(super) async fn enable_downgrade(&self, target: &str) -> Result<(), Error> {
@@ -123,14 +123,14 @@ impl Actor<'_> {
         };
         validated.map_err(|error| etcd_error(doing, error))?;
         let note = format!("Asked etcd to make its data readable for {target}");
-        self.tell("DowngradeEnabled", &self.cluster.name_any(), note).await
+        self.tell(EventReason::DowngradeEnabled, &self.cluster.name_any(), note).await
     }
 
     pub(super) async fn cancel_downgrade(&self) -> Result<(), Error> {
         let cancelled = self.client_of_a_voter()?.cancel_downgrade().await;
         cancelled.map_err(|error| etcd_error("cancelling the downgrade".to_owned(), error))?;
         let note = "Cancelled the downgrade in etcd".to_owned();
-        self.tell("DowngradeCancelled", &self.cluster.name_any(), note).await
+        self.tell(EventReason::DowngradeCancelled, &self.cluster.name_any(), note).await
     }
 
     fn wanted_template(&self) -> PodTemplate {

@@ -1,7 +1,7 @@
 //! The backup before a cluster is upgraded to another minor version, stored where a schedule stores the cluster's
 //! backups. Which schedule that is and what an EtcdBackup means is decided in `etcd_operator_core::cluster::upgrade_backup`.
 
-use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, labels};
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, EventReason, labels};
 use etcd_operator_core::cluster::observed::BackupFirst;
 use etcd_operator_core::cluster::upgrade_backup::{
     CLUSTER_UID, Choice, backup_first, choose, meaning, name_of, without_schedule,
@@ -77,6 +77,6 @@ impl Actor<'_> {
             Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(()),
             created => created.map(drop).map_err(failed)?,
         }
-        self.tell("BackingUp", &name, format!("Taking EtcdBackup {name} before the upgrade")).await
+        self.tell(EventReason::BackingUp, &name, format!("Taking EtcdBackup {name} before the upgrade")).await
     }
 }
