@@ -2,7 +2,7 @@
 //! disarmed. It waits until there is nothing else to do.
 
 use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, Membership, Observed};
-use crate::cluster::plan::{Plan, Step};
+use crate::cluster::step::{Plan, Step};
 
 /// A database is worth defragmenting from this size in bytes on, if this percentage of it is unused.
 const WORTHWHILE_SIZE: i64 = 100_000_000;

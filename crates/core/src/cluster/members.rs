@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::diagnosis::{data_loss, members_of_pods};
+use crate::cluster::diagnosis::data_loss;
+use crate::cluster::draining::{awaits_handover, is_leaving};
 use crate::cluster::initial_members;
+use crate::cluster::leftovers::{bootstrap_of, is_unmarked_initial_claim, stop_pod_of_removed};
 use crate::cluster::observed::{
-    Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
+    Bootstrap, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
 };
-use crate::cluster::plan::{Start, Step};
-use crate::cluster::rollout::{awaits_handover, is_leaving, model_of_new};
+use crate::cluster::recreate::model_of_new;
+use crate::cluster::step::{Start, Step};
 use crate::cluster::versions::data_version;
 
-/// How long after it should have terminated a pod is force-deleted.
-const FORCE_DELETE_AFTER: i64 = 300;
 /// How long a member that never ran may fail to start before its pod is recreated.
 const STARTS_WITHIN: i64 = 120;
 
@@ -78,17 +78,6 @@ pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> 
         }
     }
     steps
-}
-
-fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
-    claim.identity.is_none() && claim.bootstrap.as_ref() == Some(bootstrap)
-}
-
-/// How a cluster was bootstrapped. For a recreated EtcdCluster, only the claims of the earlier one record it.
-fn bootstrap_of(observed: &Observed, cluster_id: u64) -> Option<Bootstrap> {
-    let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
-    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
-    observed.bootstrap.clone().or_else(noted)
 }
 
 /// Creates everything that each member needs to run, and records what is known about it.
@@ -187,62 +176,6 @@ fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
 
 fn expects_another_member(expected: Option<ExpectedData>, identity: Identity) -> bool {
     expected.and_then(|expected| expected.identity).is_some_and(|known| known != identity)
-}
-
-/// Deletes what is left of members that have left the membership and are not desired: the pod and the claim, and the
-/// EtcdPeer when both are gone. A claim of this cluster is deleted even if its EtcdPeer is already gone.
-pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
-    let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
-    let expected = members_of_pods(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
-    let left = claimed.chain(expected.map(|(ordinal, _)| ordinal));
-    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
-    let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
-    for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
-        steps.extend(delete_leftovers(observed, membership, ordinal));
-        let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
-        let peer = observed.peers.get(&ordinal);
-        if has_left && peer.is_some_and(|peer| !peer.deleting) {
-            steps.push(Step::DeletePeer { ordinal });
-        }
-    }
-    steps
-}
-
-/// Deletes the claim and the pod of a member that has left. The claim first: from then on no new pod can start on it,
-/// even if the rest loses its quorum a moment later. It is gone when the pod is.
-pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
-    // A current member keeps what it has, whatever its name or address is now.
-    let is_member =
-        |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
-    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
-    let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
-    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
-    let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
-    ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
-}
-
-/// Whether a claim holds data of a cluster, or was created for it.
-fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
-    match (claim.identity, bootstrap_of(observed, cluster_id)) {
-        (Some(identity), _) => identity.cluster_id == cluster_id,
-        (None, Some(bootstrap)) => is_unmarked_initial_claim(claim, &bootstrap),
-        (None, None) => false,
-    }
-}
-
-/// Deletes the pod of a member that was removed. If its node is down, or it does not terminate, nothing else would ever
-/// confirm that it has; and if it still runs there, the others no longer accept it as a member. `None` if it is
-/// terminating.
-fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
-    let why = "its member was removed".to_owned();
-    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
-    match pod.node {
-        Some(node) if node.down_since.is_some() || is_overdue => Some(Step::FencePod { ordinal, why }),
-        _ if pod.deleting => None,
-        _ => Some(Step::DeletePod { ordinal, why }),
-    }
 }
 
 /// Whether an administrator confirms that a pod no longer runs, although its node can't report it, and the member can

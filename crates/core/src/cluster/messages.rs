@@ -3,7 +3,7 @@
 use etcd_operator_api::{ConditionReason, format_id};
 
 use crate::cluster::observed::{Alarm, Observed};
-use crate::cluster::plan::Step;
+use crate::cluster::step::Step;
 
 /// What a step does, as a reason and a sentence. Records for the operator's own use are not described.
 pub fn describe(observed: &Observed, step: &Step) -> Option<(ConditionReason, String)> {

@@ -313,6 +313,11 @@ impl Observed {
         matches!(self.answers.get(&ordinal), Some(Ok(_)))
     }
 
+    /// Whether a member's pod is terminating.
+    pub fn is_stopping(&self, member: &Member) -> bool {
+        member.ordinal.and_then(|ordinal| self.pods.get(&ordinal)).is_some_and(|pod| pod.deleting)
+    }
+
     /// Whether a member's data is known to be wrong, because it differs from that of a majority. An alarm alone is no
     /// proof: etcd blames the member that differs from the leader.
     pub fn is_corrupt(&self, member: &Member) -> bool {

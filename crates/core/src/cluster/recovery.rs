@@ -6,8 +6,8 @@ use crate::cluster::diagnosis::{
     Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_of_pods, remedy_for, restart_after,
 };
 use crate::cluster::observed::{Member, Membership, Observed, Pod, Replacement};
-use crate::cluster::plan::{Plan, Step};
-use crate::cluster::scaling::remove_voter;
+use crate::cluster::removal::remove_voter;
+use crate::cluster::step::{Plan, Step};
 
 /// How long after a replacement the next one of the same name must wait; doubled each time, up to the maximum.
 const FIRST_WAIT: i64 = 60;

@@ -3,11 +3,11 @@
 
 use etcd_operator_api::{WaitReason, format_id};
 
-use crate::cluster::members::delete_leftovers;
+use crate::cluster::leftovers::delete_leftovers;
 use crate::cluster::observed::{Member, Membership, Observed};
-use crate::cluster::plan::{Plan, Step, Waiting};
-use crate::cluster::quorum::may_remove;
-use crate::cluster::rollout::{is_to_be_recreated, model_of_new, recreate_learner};
+use crate::cluster::recreate::{is_to_be_recreated, model_of_new, recreate_learner};
+use crate::cluster::removal::remove_voter;
+use crate::cluster::step::{Plan, Step, Waiting};
 
 pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(learner) = membership.learner() {
@@ -106,37 +106,6 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
             Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) },
             Step::AddLearner { ordinal },
         ]),
-    }
-}
-
-/// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
-pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
-    let name = observed.names.member_name(ordinal);
-    let voters = membership.voters().count();
-    // A voter whose pod is terminating does not count as healthy.
-    let stops = |voter: &Member| voter.ordinal.and_then(|it| observed.pods.get(&it)).is_some_and(|pod| pod.deleting);
-    let others = membership.voters().filter(|it| it.id != leaving.id && observed.is_healthy(it) && !stops(it));
-    // Voters with corrupt data still count for a quorum, but not when it is decided whose data is corrupt.
-    let fit: Vec<&Member> =
-        others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
-    if !may_remove(voters, fit.len()) {
-        let message =
-            format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
-        return waiting(WaitReason::QuorumAtRisk, message);
-    }
-    match observed.leader() {
-        None => waiting(WaitReason::NoLeader, format!("no leader: {name} is removed once there is one")),
-        Some(leader) if leader == leaving.id => {
-            let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
-            let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
-            match candidate {
-                Some((to, to_id)) => step(Step::MoveLeader { from: ordinal, to, to_id }),
-                None => {
-                    waiting(WaitReason::NoLeaderCandidate, format!("{name} leads, and no other member can take over"))
-                }
-            }
-        }
-        Some(_) => step(Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }),
     }
 }
 

@@ -10,9 +10,9 @@ use crate::cluster::initial_members;
 use crate::cluster::maintenance::is_out_of_space;
 use crate::cluster::messages::describe;
 use crate::cluster::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};
-use crate::cluster::plan::Plan;
+use crate::cluster::progress::{progress, updated};
 use crate::cluster::quorum::quorum;
-use crate::cluster::rollout::{progress, updated};
+use crate::cluster::step::Plan;
 use crate::conditions::{Statement, conditions_after};
 
 /// The status to report. It equals the previous one if nothing changed.

@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::cluster::flags::unknown_flags;
 use crate::cluster::observed::{Answer, Member, Observed, Pod};
-use crate::cluster::plan::{Step, Waiting};
+use crate::cluster::step::{Step, Waiting};
 
 /// The first patch of a minor version that can be upgraded to the next minor: with earlier ones, members that were
 /// removed long ago reappear.

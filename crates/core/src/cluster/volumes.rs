@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::cluster::observed::{Member, Membership, Observed};
-use crate::cluster::plan::{Plan, Step};
-use crate::cluster::scaling::remove_voter;
+use crate::cluster::removal::remove_voter;
+use crate::cluster::step::{Plan, Step};
 
 /// Requests more space where a claim has less than the spec, and it can be expanded.
 pub fn grow_claims(observed: &Observed) -> Vec<Step> {

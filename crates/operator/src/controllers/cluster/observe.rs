@@ -9,7 +9,9 @@ use etcd_operator_core::cluster::observed::{
     AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
     Replacement, Versions,
 };
-use etcd_operator_core::cluster::rollout::{needs_rollout_slot, updated};
+use etcd_operator_core::cluster::plan::plan;
+use etcd_operator_core::cluster::progress::updated;
+use etcd_operator_core::cluster::rollout_slots::needs_rollout_slot;
 use etcd_operator_core::cluster::volumes::misfit_of;
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_etcd::Status;
@@ -127,7 +129,7 @@ pub async fn observe(
 /// Whether this cluster holds a rollout slot, if it needs one.
 fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
     let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
-    if !needs_rollout_slot(observed) {
+    if !needs_rollout_slot(&plan(observed), observed) {
         context.rollout_slots.give_back(namespace, cluster);
         return true;
     }

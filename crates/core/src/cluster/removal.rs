@@ -1,0 +1,40 @@
+//! Whether a voter may be removed now. Everybody who removes one asks here: scaling down, recovery, a volume that can't
+//! follow the spec, and a change while the data is in the pod.
+
+use etcd_operator_api::WaitReason;
+
+use crate::cluster::observed::{Member, Membership, Observed};
+use crate::cluster::quorum::may_remove;
+use crate::cluster::step::{Plan, Step};
+
+/// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
+pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
+    let name = observed.names.member_name(ordinal);
+    let voters = membership.voters().count();
+    // A voter whose pod is terminating does not count as healthy.
+    let is_fit = |voter: &Member| observed.is_healthy(voter) && !observed.is_stopping(voter);
+    let others = membership.voters().filter(|it| it.id != leaving.id && is_fit(it));
+    // Voters with corrupt data still count for a quorum, but not when it is decided whose data is corrupt.
+    let fit: Vec<&Member> =
+        others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
+    if !may_remove(voters, fit.len()) {
+        let message =
+            format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
+        return Plan::waiting(WaitReason::QuorumAtRisk, message);
+    }
+    match observed.leader() {
+        None => Plan::waiting(WaitReason::NoLeader, format!("no leader: {name} is removed once there is one")),
+        Some(leader) if leader == leaving.id => {
+            let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
+            let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
+            match candidate {
+                Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from: ordinal, to, to_id }]),
+                None => Plan::waiting(
+                    WaitReason::NoLeaderCandidate,
+                    format!("{name} leads, and no other member can take over"),
+                ),
+            }
+        }
+        Some(_) => Plan::steps(vec![Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }]),
+    }
+}
