@@ -13,7 +13,7 @@ use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;
 use tracing::{debug, warn};
 
-use super::memory::Memory;
+use super::memory::{LastCheck, Memory};
 
 /// How long hashing a database of the largest size may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,14 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(30);
 /// Larger databases are not compared, in bytes.
 const LARGEST: u64 = 512 << 20;
-
-/// When a cluster was last compared, and which members are known to differ since then.
-pub struct LastCheck {
-    at: Instant,
-    differing: BTreeSet<u64>,
-    /// Whether the comparison showed which members differ.
-    is_conclusive: bool,
-}
 
 /// A cluster to be compared.
 pub struct Subject<'a> {

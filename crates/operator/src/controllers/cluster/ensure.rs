@@ -2,7 +2,6 @@
 //! claims. If another client changes or deletes them, they are repaired. Objects that don't belong to the cluster are
 //! left alone.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -17,7 +16,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::act::{Error, api_error};
+use super::errors::{Error, api_error};
 use super::memory::Memory;
 use super::observe::Observation;
 use super::patches::{self, MetadataPatch, ObjectPatch};
@@ -29,24 +28,6 @@ use crate::runtime::events::Events;
 use crate::runtime::status::FIELD_MANAGER;
 use crate::runtime::strict;
 use crate::runtime::watch::Cache;
-
-/// What was last applied of each object of a cluster, and the resulting resource version. As long as the cache shows
-/// that version, no other client has changed the object and there is nothing to do.
-#[derive(Default)]
-pub struct Applied(HashMap<Key, (u64, String)>);
-
-/// Kind and name of the object.
-type Key = (String, String);
-
-impl Applied {
-    fn is_current(&self, key: &Key, wanted: u64, version: Option<&str>) -> bool {
-        self.0.get(key).is_some_and(|(hash, applied)| *hash == wanted && Some(applied.as_str()) == version)
-    }
-
-    fn remember(&mut self, key: Key, wanted: u64, version: Option<String>) {
-        self.0.insert(key, (wanted, version.unwrap_or_default()));
-    }
-}
 
 pub struct Ensure<'a> {
     pub client: &'a Client,

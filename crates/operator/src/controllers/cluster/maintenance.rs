@@ -6,8 +6,8 @@ use etcd_operator_api::{EventReason, format_id};
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
 
-use super::act::{Actor, Error};
-use super::membership::etcd_error;
+use super::actor::Actor;
+use super::errors::{Error, etcd_error};
 use super::patches::{LastDefragmentation, PeerRecord, time};
 
 /// How long a defragmentation is waited for. etcd continues one that takes longer.

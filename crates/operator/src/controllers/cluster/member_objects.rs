@@ -13,7 +13,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use super::act::{Error, api_error};
+use super::errors::{Error, api_error};
 use crate::controllers::caches::Caches;
 use crate::runtime::watch::Cache;
 

@@ -3,7 +3,8 @@
 use etcd_operator_api::{EventReason, format_id};
 use etcd_operator_etcd::{Cause, MemberClient};
 
-use super::act::{Actor, Error};
+use super::actor::Actor;
+use super::errors::{Error, etcd_error};
 use super::probe::PATIENCE;
 
 impl Actor<'_> {
@@ -88,11 +89,4 @@ fn dial(url: Option<&str>) -> Result<MemberClient, Error> {
 
 fn nobody_to_ask() -> Error {
     Error::OutOfDate("no member answers any more".into())
-}
-
-pub(super) fn etcd_error(doing: String, error: etcd_operator_etcd::Error) -> Error {
-    match error.cause {
-        Cause::Unhealthy(why) => Error::TooEarly(format!("{doing}: {why}")),
-        _ => Error::Etcd { doing, source: Box::new(error) },
-    }
 }

@@ -1,13 +1,11 @@
 //! What only this process knows about each cluster, behind one lookup. All of it may be lost: a new process observes it
 //! again, which costs time and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use etcd_operator_core::cluster::health_history::HealthHistory;
-
-use super::corruption_check::LastCheck;
-use super::ensure::Applied;
 
 /// By namespace and name of the cluster.
 #[derive(Default)]
@@ -22,6 +20,32 @@ pub struct Memory {
     last_check: Mutex<Option<LastCheck>>,
     /// What was last applied of the objects that every cluster has.
     applied: Mutex<Applied>,
+}
+
+/// When a cluster was last compared, and which members are known to differ since then.
+pub struct LastCheck {
+    pub at: Instant,
+    pub differing: BTreeSet<u64>,
+    /// Whether the comparison showed which members differ.
+    pub is_conclusive: bool,
+}
+
+/// What was last applied of each object of a cluster, and the resulting resource version. As long as the cache shows
+/// that version, no other client has changed the object and there is nothing to do.
+#[derive(Default)]
+pub struct Applied(HashMap<Key, (u64, String)>);
+
+/// Kind and name of the object.
+pub type Key = (String, String);
+
+impl Applied {
+    pub fn is_current(&self, key: &Key, wanted: u64, version: Option<&str>) -> bool {
+        self.0.get(key).is_some_and(|(hash, applied)| *hash == wanted && Some(applied.as_str()) == version)
+    }
+
+    pub fn remember(&mut self, key: Key, wanted: u64, version: Option<String>) {
+        self.0.insert(key, (wanted, version.unwrap_or_default()));
+    }
 }
 
 impl Memories {

@@ -1,21 +1,27 @@
 //! The controller of EtcdClusters: keeps each cluster in the state that its spec desires.
 //!
-//! Every reconcile takes the same steps, which `reconcile` puts in order: observe, plan, ensure, act, report, requeue.
-//! The plan is made in `etcd_operator_core::cluster`.
+//! Every reconcile goes through the same stages, which `reconcile` puts in order: observe, remember, plan, throttle,
+//! ensure, act (each step confirmed if it could do harm), report, requeue. What is planned, who may restart members and
+//! when to look again is decided in `etcd_operator_core::cluster`.
 //!
 //! - Observing: `observe`, with `member_objects` (from the caches or live), `probe` (queries etcd's members),
 //!   `corruption_check` (compares their data), `spec_diff` and `volumes` (what does not match the spec), `node`, and
 //!   `upgrade_backup` (the backup before an upgrade).
 //! - Remembered by this process only: `memory`, `rollout_slots` (which clusters may restart members).
-//! - Acting: `act`, with `membership`, `rollout`, `maintenance` and `upgrade_backup` for some kinds of steps; `ensure`
-//!   repairs what every cluster has, whatever the plan; `patches` are the types of what is patched.
-//! - Reporting: `report` writes the status.
+//! - Acting: `act` carries out a plan, and `confirm` confirms steps. How a step is taken is in `member_steps`,
+//!   `membership`, `rollout`, `maintenance` and `take_backup`, all by means of `actor`; `patches` are the types of
+//!   what is patched, `errors` says why a step fails. `ensure` repairs what every cluster has, whatever the plan.
+//! - Reporting: `report`, with `write_status`.
 
 mod act;
+mod actor;
+mod confirm;
 mod corruption_check;
 mod ensure;
+mod errors;
 mod maintenance;
 mod member_objects;
+mod member_steps;
 mod membership;
 pub mod memory;
 pub mod node;
@@ -27,7 +33,9 @@ mod report;
 mod rollout;
 pub mod rollout_slots;
 mod spec_diff;
+mod take_backup;
 #[cfg(test)]
 mod tests;
 mod upgrade_backup;
 mod volumes;
+mod write_status;

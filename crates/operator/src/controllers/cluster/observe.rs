@@ -1,4 +1,4 @@
-//! The first step of a reconcile: observe the cluster, from the caches and from etcd itself.
+//! The first stage of a reconcile: observe the cluster, from the caches and from etcd itself. Nothing is decided here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,9 +9,6 @@ use etcd_operator_core::cluster::observed::{
     AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
     Replacement, Versions,
 };
-use etcd_operator_core::cluster::plan::plan;
-use etcd_operator_core::cluster::progress::updated;
-use etcd_operator_core::cluster::rollout_slots::needs_rollout_slot;
 use etcd_operator_core::cluster::volumes::misfit_of;
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_etcd::Status;
@@ -121,19 +118,7 @@ pub async fn observe(
         CorruptionCheck::Now => subject.differing_now().await,
         CorruptionCheck::WhenDue => subject.differing(cluster.spec.compare_every(), has_alarm).await,
     };
-    memory.health_history().keep(&mut observed);
-    observed.has_rollout_slot = has_rollout_slot(&observed, context);
     Observation { observed, endpoints, objects }
-}
-
-/// Whether this cluster holds a rollout slot, if it needs one.
-fn has_rollout_slot(observed: &Observed, context: &Context) -> bool {
-    let (namespace, cluster) = (&observed.names.namespace, &observed.names.cluster);
-    if !needs_rollout_slot(&plan(observed), observed) {
-        context.rollout_slots.give_back(namespace, cluster);
-        return true;
-    }
-    context.rollout_slots.take(namespace, cluster, updated(observed))
 }
 
 async fn observe_versions(

@@ -1,35 +1,72 @@
-//! The fourth step of a reconcile: report to the user.
+//! The last stage of a reconcile: report to the user, in the status, in events and in metrics.
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer};
-use kube::api::{Patch, PatchParams};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason, Severity};
+use etcd_operator_core::cluster::plan::Plan;
+use etcd_operator_core::cluster::status::status_to_report;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::Patch;
 use kube::{Api, Client, ResourceExt};
+use tracing::debug;
 
 use super::observe::Observation;
-use super::patches::{AppliedStatus, PeerRecord, StatusPatch, strictly};
+use super::patches::{PeerRecord, StatusPatch, strictly};
+use super::write_status::write_status;
+use crate::controllers::context::Context;
 use crate::objects::is_pod_of;
-use crate::runtime::status::FIELD_MANAGER;
 
-/// Whether a status was written.
-pub enum Written {
-    Yes,
-    /// The cluster has changed since it was read, or is gone: the status may be wrong, and the change will lead to
-    /// another reconcile.
-    Outdated,
+/// Publishes an event about what the cluster waits for, once when the wait begins.
+pub async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
+    let waiting = plan.waiting.as_ref().filter(|waiting| !waiting.reason.is_reported_by_its_step());
+    let Some(waiting) = waiting else { return };
+    let conditions = cluster.status.iter().flat_map(|status| &status.conditions).filter(|it| it.type_ == "Progressing");
+    // Something that needs user action is reported again if its message changes.
+    let is_same = |message: &str| waiting.reason.severity() == Severity::Normal || message == waiting.message;
+    let said = conditions.into_iter().any(|it| it.reason == waiting.reason.as_str() && is_same(&it.message));
+    if !said {
+        context.events.waiting(cluster, waiting).await;
+    }
 }
 
-pub async fn write_status(client: &Client, cluster: &EtcdCluster, status: &EtcdClusterStatus) -> kube::Result<Written> {
-    let clusters: Api<EtcdCluster> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
-    let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
-    let patch = Patch::Apply(AppliedStatus::of(cluster, status));
-    match clusters.patch_status(&cluster.name_any(), &params, &patch).await {
-        Ok(_) => Ok(Written::Yes),
-        Err(kube::Error::Api(answer)) if answer.code == 404 || answer.code == 409 => Ok(Written::Outdated),
-        Err(error) => Err(error),
+/// Writes what was observed and is planned.
+pub async fn report(
+    plan: &Plan,
+    observation: &Observation,
+    cluster: &EtcdCluster,
+    context: &Context,
+) -> kube::Result<()> {
+    context.metrics.record_members(&observation.observed);
+    for (name, version) in write_versions(&context.client, observation).await? {
+        context.events.done(cluster, EventReason::MemberRunning, &name, format!("{name} runs etcd {version}")).await;
+    }
+    let reported = cluster.status.clone().unwrap_or_default();
+    let now = Time(jiff::Timestamp::now());
+    let status = status_to_report(&observation.observed, plan, &reported, cluster.metadata.generation, &now);
+    if status == reported {
+        return Ok(());
+    }
+    debug!(?status, "reporting");
+    write_status(&context.client, cluster, &status).await?;
+    announce_news(&reported, &status, cluster, context).await;
+    Ok(())
+}
+
+/// Publishes events about what has changed: the cluster is no longer available, or all members match the spec.
+async fn announce_news(before: &EtcdClusterStatus, now: &EtcdClusterStatus, cluster: &EtcdCluster, context: &Context) {
+    let of = |status: &EtcdClusterStatus| status.conditions.iter().find(|it| it.type_ == "Available").cloned();
+    let (was, is) = (of(before), of(now));
+    let news = is.filter(|is| is.status == "False" && was.is_some_and(|was| was.reason != is.reason));
+    if let Some(trouble) = news {
+        context.events.unavailable(cluster, &trouble).await;
+    }
+    let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
+    if is_done(now) && !is_done(before) {
+        let note = format!("All {} members match the spec", cluster.spec.replicas);
+        context.events.done(cluster, EventReason::UpToDate, &cluster.name_any(), note).await;
     }
 }
 
 /// Records in each EtcdPeer the version of etcd that its member runs. Returns the members and versions that changed.
-pub async fn write_versions(client: &Client, observation: &Observation) -> kube::Result<Vec<(String, String)>> {
+async fn write_versions(client: &Client, observation: &Observation) -> kube::Result<Vec<(String, String)>> {
     let mut news = Vec::new();
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &observation.observed.names.namespace);
     for (ordinal, answer) in &observation.observed.answers {
@@ -41,8 +78,7 @@ pub async fn write_versions(client: &Client, observation: &Observation) -> kube:
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
         if known != Some(&answer.version) {
             let status = PeerRecord::ServerVersion { server_version: answer.version.clone() };
-            let patch = Patch::Merge(StatusPatch { status });
-            match peers.patch_status(&peer.name_any(), &strictly(), &patch).await {
+            match peers.patch_status(&peer.name_any(), &strictly(), &Patch::Merge(StatusPatch { status })).await {
                 Err(kube::Error::Api(gone)) if gone.code == 404 => {}
                 written => {
                     written?;

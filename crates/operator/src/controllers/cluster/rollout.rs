@@ -7,8 +7,8 @@ use kube::ResourceExt;
 use kube::api::Patch;
 use semver::Version;
 
-use super::act::{Actor, Error, api_error, moment};
-use super::membership::etcd_error;
+use super::actor::{Actor, moment};
+use super::errors::{Error, api_error, etcd_error};
 use super::patches::{Containers, Difference, MetadataPatch, ObjectPatch, PodTemplateChange, change, strictly};
 use super::spec_diff::resources_in_words;
 use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};

@@ -1,72 +1,34 @@
-//! Which clusters are restarting members. Their number is limited, so that a change to all of them (another image
-//! repository configured for the operator, say) never restarts a fleet at once.
+//! The rollout slots of the fleet, shared by all reconciles. Who gets one is decided in
+//! `etcd_operator_core::cluster::rollout_slots`.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// After how long without progress a cluster no longer occupies a slot: halted rollouts must not block all others.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// By namespace and name of the cluster: how many of its members were up to date, and since when.
-type Slots = HashMap<(String, String), (usize, Instant)>;
+use etcd_operator_core::cluster::observed::Observed;
+use etcd_operator_core::cluster::plan::Plan;
+use etcd_operator_core::cluster::rollout_slots;
 
 pub struct RolloutSlots {
-    most: usize,
-    slots: Mutex<Slots>,
+    started: Instant,
+    slots: Mutex<rollout_slots::RolloutSlots>,
 }
 
 impl RolloutSlots {
     pub fn at_most(most: usize) -> Self {
-        RolloutSlots { most, slots: Mutex::default() }
+        RolloutSlots { started: Instant::now(), slots: Mutex::new(rollout_slots::RolloutSlots::at_most(most)) }
     }
 
-    /// Whether a cluster may restart members now. One with some updated members continues in any case: a finished
-    /// rollout is safer than a partial one.
-    pub fn take(&self, namespace: &str, cluster: &str, updated: usize) -> bool {
-        let mut slots = self.slots();
-        let key = (namespace.to_owned(), cluster.to_owned());
-        let now = Instant::now();
-        let getting_on = slots.values().filter(|(_, since)| now.duration_since(*since) < PATIENCE).count();
-        if !slots.contains_key(&key) && getting_on >= self.most && updated == 0 {
-            return false;
-        }
-        let slot = slots.entry(key).or_insert((updated, now));
-        if slot.0 != updated {
-            *slot = (updated, now);
-        }
-        true
+    /// Whether a cluster may carry out its plan now. Takes or releases its slot.
+    pub fn may_carry_out(&self, plan: &Plan, observed: &Observed) -> bool {
+        self.slots().may_carry_out(plan, observed, self.started.elapsed())
     }
 
-    /// Releases the slot of a cluster that has nothing left to roll out.
+    /// Releases the slot of a cluster that is gone.
     pub fn give_back(&self, namespace: &str, cluster: &str) {
-        self.slots().remove(&(namespace.to_owned(), cluster.to_owned()));
+        self.slots().give_back(namespace, cluster);
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
+    fn slots(&self) -> MutexGuard<'_, rollout_slots::RolloutSlots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_some_clusters_change_at_the_same_time() {
-        let rollout_slots = RolloutSlots::at_most(2);
-        assert!(rollout_slots.take("n", "a", 0) && rollout_slots.take("n", "b", 0));
-        assert!(!rollout_slots.take("n", "c", 0), "two are enough");
-        assert!(rollout_slots.take("n", "a", 1), "it goes on");
-        rollout_slots.give_back("n", "a");
-        assert!(rollout_slots.take("n", "c", 0));
-        assert!(!rollout_slots.take("n", "a", 0));
-    }
-
-    #[test]
-    fn cluster_with_updated_members_keeps_its_rollout_slot() {
-        let rollout_slots = RolloutSlots::at_most(1);
-        assert!(rollout_slots.take("n", "a", 0));
-        assert!(rollout_slots.take("n", "b", 2), "two of its members have been changed already");
     }
 }

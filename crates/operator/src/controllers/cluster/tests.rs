@@ -14,7 +14,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use self::api_server::{Answer, ApiServer};
-use super::act::Actor;
+use super::actor::Actor;
 use super::member_objects::MemberObjects;
 use super::memory::Memories;
 use super::observe::{CorruptionCheck, Observation, observe};

@@ -1,20 +1,15 @@
 //! The backup before a cluster is upgraded to another minor version, stored where a schedule stores the cluster's
 //! backups. Which schedule that is and what an EtcdBackup means is decided in `etcd_operator_core::cluster::upgrade_backup`.
 
-use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster, EventReason, labels};
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster};
 use etcd_operator_core::cluster::observed::BackupFirst;
-use etcd_operator_core::cluster::upgrade_backup::{
-    CLUSTER_UID, Choice, backup_first, choose, meaning, name_of, without_schedule,
-};
-use kube::api::{ListParams, PostParams};
+use etcd_operator_core::cluster::upgrade_backup::{Choice, backup_first, choose, meaning, name_of, without_schedule};
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use semver::Version;
 use tracing::warn;
 
-use super::act::{Actor, Error};
-use crate::objects::owner_reference;
 use crate::runtime::api_errors::describe;
-use crate::runtime::strict;
 
 /// Whether a backup is required, and its state. If that can't be determined, the backup counts as running: the next
 /// reconcile may know.
@@ -47,36 +42,7 @@ async fn look_for_backup(client: &Client, cluster: &EtcdCluster) -> kube::Result
     Ok(meaning(found.as_ref(), schedule, cluster))
 }
 
-async fn list_schedules(client: &Client, cluster: &EtcdCluster) -> kube::Result<Vec<EtcdBackupSchedule>> {
+pub async fn list_schedules(client: &Client, cluster: &EtcdCluster) -> kube::Result<Vec<EtcdBackupSchedule>> {
     let schedules: Api<EtcdBackupSchedule> = Api::namespaced(client.clone(), &cluster.namespace().unwrap_or_default());
     Ok(schedules.list(&ListParams::default()).await?.items)
-}
-
-impl Actor<'_> {
-    /// Creates the EtcdBackup. Later reconciles observe its state.
-    pub async fn take_backup(&self) -> Result<(), Error> {
-        let failed = |error: kube::Error| Error::Api {
-            doing: "taking a backup before the upgrade".to_owned(),
-            source: Box::new(error),
-        };
-        let (client, cluster) = (&self.context.client, self.cluster);
-        let schedules = list_schedules(client, cluster).await.map_err(failed)?;
-        let Choice::Schedule(schedule) = choose(&schedules, cluster) else {
-            return Err(Error::OutOfDate("the schedule of backups is gone".to_owned()));
-        };
-        let name = name_of(schedule, cluster);
-        let mut backup = EtcdBackup::new(&name, schedule.spec.backup_spec());
-        backup.metadata.namespace = cluster.namespace();
-        let metadata = schedule.spec.backup_metadata();
-        backup.labels_mut().extend(metadata.labels);
-        backup.labels_mut().insert(labels::BACKUP_SCHEDULE_NAME.to_owned(), schedule.name_any());
-        backup.annotations_mut().extend(metadata.annotations);
-        backup.annotations_mut().insert(CLUSTER_UID.to_owned(), cluster.uid().unwrap_or_default());
-        backup.owner_references_mut().push(owner_reference(schedule));
-        match strict::create(client, &PostParams::default(), &backup).await {
-            Err(kube::Error::Api(answer)) if answer.code == 409 => return Ok(()),
-            created => created.map(drop).map_err(failed)?,
-        }
-        self.tell(EventReason::BackingUp, &name, format!("Taking EtcdBackup {name} before the upgrade")).await
-    }
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::api_server::Answer::{Echo, Lost, Object, Refusal};
 use super::{Fixture, peer, pod};
-use crate::controllers::cluster::act::Error;
-use crate::controllers::cluster::report::{Written, write_status};
+use crate::controllers::cluster::errors::Error;
+use crate::controllers::cluster::write_status::{Written, write_status};
 use crate::objects::annotations::RESIZE_REFUSED;
 use crate::objects::member_labels;
 
@@ -43,7 +43,7 @@ fn create_peer() -> Step {
 #[tokio::test]
 async fn pod_that_is_created_is_told_as_an_event() {
     let it = Fixture::new([(CREATE_POD, Echo)]).await;
-    it.actor().carry_out(&create_pod()).await.unwrap();
+    it.actor().take(&create_pod()).await.unwrap();
     assert_eq!(it.api.sent()[0].body["metadata"]["ownerReferences"][0]["uid"], "uid-of-peer");
     assert_eq!(it.api.events(), [("PodCreated".to_owned(), "Created the pod c-0".to_owned())]);
 }
@@ -56,7 +56,7 @@ async fn refused_creation_names_the_object_and_the_reason() {
         (400, "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.x\""),
     ] {
         let it = Fixture::new([(CREATE_POD, Refusal(code, sentence))]).await;
-        let error = it.actor().carry_out(&create_pod()).await.unwrap_err();
+        let error = it.actor().take(&create_pod()).await.unwrap_err();
         assert_eq!(error.to_string(), format!("creating the Pod c-0: {sentence}"));
         it.api.sent();
         assert_eq!(it.api.events(), [], "it was not created");
@@ -68,7 +68,7 @@ async fn pod_of_the_same_peer_that_exists_gets_its_labels_back() {
     let it =
         Fixture::new([(CREATE_POD, Refusal(409, EXISTS)), (GET_POD, Object(pod("uid-of-peer"))), (PATCH_POD, Echo)]);
     let it = it.await;
-    let error = it.actor().carry_out(&create_pod()).await.unwrap_err();
+    let error = it.actor().take(&create_pod()).await.unwrap_err();
     assert!(matches!(&error, Error::OutOfDate(why) if why == "there is a pod c-0 already"), "{error}");
     assert_eq!(it.api.sent()[2].body, json!({"metadata": {"labels": member_labels("c", "c-0")}}));
 }
@@ -76,7 +76,7 @@ async fn pod_of_the_same_peer_that_exists_gets_its_labels_back() {
 #[tokio::test]
 async fn pod_of_another_owner_is_left_alone() {
     let it = Fixture::new([(CREATE_POD, Refusal(409, EXISTS)), (GET_POD, Object(pod("uid-of-another")))]).await;
-    let error = it.actor().carry_out(&create_pod()).await.unwrap_err();
+    let error = it.actor().take(&create_pod()).await.unwrap_err();
     let expected = "there is a pod c-0 already, and it is not owned by this cluster";
     assert!(matches!(&error, Error::Impossible(why) if why == expected), "{error}");
     it.api.sent();
@@ -87,7 +87,7 @@ async fn pod_that_is_still_terminating_is_waited_for() {
     let mut old = pod("uid-of-an-earlier-peer");
     old["metadata"]["deletionTimestamp"] = json!("2026-11-18T07:00:00Z");
     let it = Fixture::new([(CREATE_POD, Refusal(409, EXISTS)), (GET_POD, Object(old))]).await;
-    let error = it.actor().carry_out(&create_pod()).await.unwrap_err();
+    let error = it.actor().take(&create_pod()).await.unwrap_err();
     assert!(matches!(&error, Error::OutOfDate(why) if why == "the old pod c-0 is still stopping"), "{error}");
     it.api.sent();
 }
@@ -101,9 +101,9 @@ async fn pod_whose_creation_was_not_answered_is_found_by_the_next_try() {
         (PATCH_POD, Echo),
     ]);
     let it = it.await;
-    let error = it.actor().carry_out(&create_pod()).await.unwrap_err().to_string();
+    let error = it.actor().take(&create_pod()).await.unwrap_err().to_string();
     assert!(error.starts_with("creating the Pod c-0: ") && error.contains("connection closed"), "{error}");
-    let error = it.actor().carry_out(&create_pod()).await.unwrap_err();
+    let error = it.actor().take(&create_pod()).await.unwrap_err();
     assert!(matches!(&error, Error::OutOfDate(_)), "the next plan is made with the pod that exists: {error}");
     it.api.sent();
 }
@@ -118,9 +118,9 @@ async fn peer_whose_creation_was_not_answered_is_found_by_the_next_try() {
         (GET_PEER, Object(found)),
     ]);
     let it = it.await;
-    let error = it.actor().carry_out(&create_peer()).await.unwrap_err().to_string();
+    let error = it.actor().take(&create_peer()).await.unwrap_err().to_string();
     assert!(error.starts_with("creating the EtcdPeer c-0: "), "{error}");
-    it.actor().carry_out(&create_peer()).await.unwrap();
+    it.actor().take(&create_peer()).await.unwrap();
     let sent = it.api.sent();
     assert_eq!(sent[0].body, sent[1].body, "the same EtcdPeer both times");
 }
@@ -157,7 +157,7 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
         let status = it.cluster.status.clone().unwrap_or_default();
         let written = write_status(&it.context.client, &it.cluster, &status).await.unwrap();
         assert!(matches!(written, Written::Outdated));
-        let error = it.actor().carry_out(&Step::RecordLogVersion("3.6.16".into())).await.unwrap_err();
+        let error = it.actor().take(&Step::RecordLogVersion("3.6.16".into())).await.unwrap_err();
         assert!(matches!(&error, Error::OutOfDate(why) if why == "the EtcdCluster has changed"), "{error}");
         let sent = &it.api.sent()[1];
         assert_eq!(sent.content_type, "application/apply-patch+yaml");
@@ -170,7 +170,7 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
 #[tokio::test]
 async fn refused_resize_is_annotated_and_told_as_an_event() {
     let it = Fixture::new([(RESIZE_POD, Refusal(422, "qos class may not change")), (PATCH_POD, Echo)]).await;
-    it.actor().carry_out(&Step::Resize { ordinal: 0 }).await.unwrap();
+    it.actor().take(&Step::Resize { ordinal: 0 }).await.unwrap();
     let sent = it.api.sent();
     let etcd = json!({"name": "etcd", "resources": {"limits": {"memory": "2Gi"}}});
     assert_eq!(sent[0].body, json!({"spec": {"containers": [etcd]}}));
@@ -189,7 +189,7 @@ async fn resize_is_recorded_in_the_peer_with_the_version_that_was_read() {
         (PATCH_PEER, Object(json!(peer()))),
     ]);
     let it = it.await;
-    it.actor().carry_out(&Step::Resize { ordinal: 0 }).await.unwrap();
+    it.actor().take(&Step::Resize { ordinal: 0 }).await.unwrap();
     let template = json!({"podTemplate": {"resources": {"limits": {"memory": "2Gi"}}}});
     assert_eq!(it.api.sent()[2].body["spec"], template);
     assert_eq!(it.api.events()[0].0, "PodResized");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Fixture;
 use super::api_server::Answer::{Echo, Object, Refusal};
-use crate::controllers::cluster::act::Error;
+use crate::controllers::cluster::errors::Error;
 use crate::controllers::cluster::ensure::Ensure;
 
 const SERVICES: &str = "POST /api/v1/namespaces/n/services";
