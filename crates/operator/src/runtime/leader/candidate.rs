@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -57,7 +56,7 @@ impl Candidate {
 
     async fn take(&self, lease: Lease) -> Result<Leadership, Error> {
         let sent = Instant::now();
-        let record = record::held(&lease.spec.clone().unwrap_or_default(), &self.identity, wall_clock());
+        let record = record::held(&lease.spec.clone().unwrap_or_default(), &self.identity, record::wall_clock());
         let lease = self.leases.write(&lease, record).await?;
         info!(identity = self.identity, "leading");
         Ok(Leadership::new(self.leases.clone(), self.identity.clone(), lease, sent))
@@ -69,8 +68,4 @@ fn identity() -> String {
     let name =
         std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_else(|_| "etcd-operator".into());
     format!("{name}_{:016x}", RandomState::new().hash_one(()))
-}
-
-pub(super) fn wall_clock() -> MicroTime {
-    MicroTime(jiff::Timestamp::now())
 }

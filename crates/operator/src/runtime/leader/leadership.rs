@@ -7,7 +7,6 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use super::candidate::wall_clock;
 use super::leases::{Error, Leases};
 use super::watchdog::{Watchdog, end_process};
 use super::{GIVE_UP_AFTER, RENEW_EVERY, record};
@@ -51,7 +50,7 @@ impl Leadership {
 
     async fn renew(&mut self) -> Result<(), Error> {
         let me = self.identity.clone();
-        self.write(|previous| record::held(previous, &me, wall_clock())).await
+        self.write(|previous| record::held(previous, &me, record::wall_clock())).await
     }
 
     /// Writes the lease. If it has changed since it was last read, checks whether this process still holds it and

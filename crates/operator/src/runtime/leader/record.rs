@@ -24,6 +24,10 @@ pub fn released(previous: &LeaseSpec) -> LeaseSpec {
     LeaseSpec { holder_identity: Some(String::new()), ..previous.clone() }
 }
 
+pub fn wall_clock() -> MicroTime {
+    MicroTime(jiff::Timestamp::now())
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::jiff::Timestamp;
