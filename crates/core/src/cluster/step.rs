@@ -133,19 +133,39 @@ impl Step {
     /// Whether the step removes something, or could do harm if it is based on stale data. Such a step is taken only if
     /// it is also planned from a live observation that bypasses all caches.
     pub fn needs_live_confirmation(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Step::RecordBootstrap(_)
-                | Step::AcceptVersion(_)
-                | Step::AddLearner { .. }
-                | Step::RecreatePeer { .. }
-                | Step::DeletePod { .. }
-                | Step::RestartPod { .. }
-                | Step::FencePod { .. }
-                | Step::DeleteClaim { .. }
-                | Step::DeletePeer { .. }
-                | Step::RemoveMember { .. }
-        )
+            | Step::AcceptVersion(_)
+            | Step::AddLearner { .. }
+            | Step::RecreatePeer { .. }
+            | Step::DeletePod { .. }
+            | Step::RestartPod { .. }
+            | Step::FencePod { .. }
+            | Step::DeleteClaim { .. }
+            | Step::DeletePeer { .. }
+            | Step::RemoveMember { .. } => true,
+            Step::RecordClusterId(_)
+            | Step::CreatePeer { .. }
+            | Step::RecordMember { .. }
+            | Step::CreateClaim { .. }
+            | Step::MarkClaim { .. }
+            | Step::CreatePod { .. }
+            | Step::AnnotatePod { .. }
+            | Step::DrainPod { .. }
+            | Step::Relabel { .. }
+            | Step::Resize { .. }
+            | Step::GrowClaim { .. }
+            | Step::TakeBackup
+            | Step::RecordLogVersion(_)
+            | Step::EnableDowngrade(_)
+            | Step::CancelDowngrade
+            | Step::Promote { .. }
+            | Step::MoveLeader { .. }
+            | Step::RecordReplacement { .. }
+            | Step::RecordDefragmentation { .. }
+            | Step::Defragment { .. }
+            | Step::Disarm(_) => false,
+        }
     }
 
     /// The member that the step is about. `None` if it is about the whole cluster.
