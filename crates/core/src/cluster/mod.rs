@@ -4,7 +4,8 @@
 //!   [`status`], [`requeue`] (when to look again).
 //! - [`plan`] is on top and puts everything in order. No file here uses one that uses it.
 //! - Life of a cluster: [`bootstrap`] and [`initial_members`], `members` (the objects of members), `scaling` with
-//!   `removal` (may a voter go?), [`quorum`] and `leftovers` (what is deleted after it), `maintenance`.
+//!   `removal` (may a voter go?), [`quorum`] and `leftovers` (what is deleted after it), `maintenance`,
+//!   [`disruption_budget`].
 //! - Unhealthy members: [`diagnosis`], `recovery`, [`health_history`], [`corruption`].
 //! - Changes of the spec: [`spec_diff`], `acceptance` (of a version) with `versions`, `flags` and [`upgrade_backup`];
 //!   `rollout` with `recreate`, `draining`, [`progress`] and [`rollout_slots`] (which clusters may restart members);
@@ -16,6 +17,7 @@ pub mod bootstrap;
 pub mod corruption;
 pub mod cpu;
 pub mod diagnosis;
+pub mod disruption_budget;
 mod draining;
 mod flags;
 pub mod health_history;

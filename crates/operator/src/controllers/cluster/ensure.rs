@@ -6,8 +6,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
-use etcd_operator_api::{EtcdCluster, EventReason, MemberRole, labels};
-use etcd_operator_core::cluster::observed::Membership;
+use etcd_operator_api::{EtcdCluster, EventReason, labels};
+use etcd_operator_core::cluster::disruption_budget::voters_to_protect;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -42,7 +42,8 @@ impl Ensure<'_> {
         let (services, created) = (&self.caches.services, EventReason::ServiceCreated);
         self.apply(services, &headless_service(self.cluster), created).await?;
         self.apply(services, &client_service(self.cluster), created).await?;
-        let budget = disruption_budget(self.cluster, self.voters(observation));
+        let status = self.cluster.status.clone().unwrap_or_default();
+        let budget = disruption_budget(self.cluster, voters_to_protect(&observation.observed, &status));
         self.apply(&self.caches.budgets, &budget, EventReason::PodDisruptionBudgetCreated).await?;
         for (ordinal, claim) in &observation.objects.claims {
             if self.is_ours(observation, *ordinal) {
@@ -154,17 +155,6 @@ impl Ensure<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The number of voters. If etcd can't be queried: the last known number, or the desired one.
-    fn voters(&self, observation: &Observation) -> usize {
-        let voting =
-            observation.observed.membership.as_ref().map(|membership: &Membership| membership.voters().count());
-        voting.unwrap_or_else(|| {
-            let known = self.cluster.status.iter().flat_map(|status| &status.members);
-            let known = known.filter(|member| member.role != Some(MemberRole::Learner)).count();
-            known.max(observation.observed.replicas as usize)
-        })
     }
 }
 
