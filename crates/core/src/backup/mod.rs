@@ -7,7 +7,7 @@
 pub mod observed;
 pub mod plan;
 mod status;
-mod task;
+pub mod task;
 
 #[cfg(test)]
 mod tests;

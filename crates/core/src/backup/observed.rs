@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupSchedule, EtcdCluster, Image};
 use jiff::Timestamp;
 
-use super::task::{Order, order};
-use crate::agent_job::{ObservedJob, Progress};
+use crate::agent_job::ObservedJob;
 use crate::names::ClusterNames;
 
 pub struct Observed<'a> {
@@ -17,14 +16,6 @@ pub struct Observed<'a> {
     /// The schedule that created it, if one did and it still exists.
     pub schedule: Option<ObservedSchedule>,
     pub now: Timestamp,
-}
-
-impl Observed<'_> {
-    /// Whether all is known that the Job which takes the backup needs, except the schedule.
-    pub fn awaits_schedule(&self) -> bool {
-        let is_not_begun = self.job.progress == Progress::NotBegun && JobKind::of(self.backup) == JobKind::Backup;
-        is_not_begun && matches!(order(self), Order::Ready(_))
-    }
 }
 
 /// The Jobs of a backup, of which there is one at a time.

@@ -4,7 +4,8 @@ use etcd_operator_api::{Compression, EtcdBackup, Retention, Verify};
 use etcd_operator_protocol::manifest::Origin;
 use etcd_operator_protocol::task::{self, Backup};
 
-use super::observed::{Observed, ObservedCluster};
+use super::observed::{JobKind, Observed, ObservedCluster};
+use crate::agent_job::Progress;
 use crate::locations;
 
 /// Whether the agent can be told what to do.
@@ -14,6 +15,12 @@ pub enum Order {
     Wait(String),
     /// The backup is impossible, for this reason.
     Impossible(String),
+}
+
+/// Whether all is known that the Job which takes the backup needs, except the schedule.
+pub fn awaits_schedule(observed: &Observed) -> bool {
+    let is_not_begun = observed.job.progress == Progress::NotBegun && JobKind::of(observed.backup) == JobKind::Backup;
+    is_not_begun && matches!(order(observed), Order::Ready(_))
 }
 
 pub fn order(observed: &Observed) -> Order {

@@ -11,6 +11,7 @@ use super::support::*;
 use crate::agent_job::Progress;
 use crate::backup::observed::{Observed, ObservedCluster, ObservedSchedule, is_over};
 use crate::backup::plan::{Plan, Step, plan};
+use crate::backup::task::awaits_schedule;
 
 fn task(plan: &Plan) -> &Backup {
     match &plan.step {
@@ -82,7 +83,7 @@ fn backup_of_another_etcd_needs_no_cluster() {
 fn scheduled_backup_applies_the_retention_of_its_schedule() {
     let backup = backup();
     let before = observed(&backup, Progress::NotBegun);
-    assert!(before.awaits_schedule());
+    assert!(awaits_schedule(&before));
     let plan = plan(&Observed { schedule: Some(schedule(json!({"keepLast": 3}))), ..before });
     let task = task(&plan);
     assert_eq!(task.origin.schedule.as_deref(), Some("db/nightly/0d5b"));
@@ -93,10 +94,10 @@ fn scheduled_backup_applies_the_retention_of_its_schedule() {
 #[test]
 fn schedule_is_looked_up_only_for_a_job_that_can_be_created() {
     let (backup, verifying) = (backup(), in_phase(&to_verify(), BackupPhase::Verifying));
-    assert!(!observed(&backup, Progress::NoReport).awaits_schedule());
-    assert!(!observed(&verifying, Progress::NotBegun).awaits_schedule());
+    assert!(!awaits_schedule(&observed(&backup, Progress::NoReport)));
+    assert!(!awaits_schedule(&observed(&verifying, Progress::NotBegun)));
     let missing = Observed { cluster: ObservedCluster::Missing, ..observed(&backup, Progress::NotBegun) };
-    assert!(!missing.awaits_schedule());
+    assert!(!awaits_schedule(&missing));
 }
 
 #[test]

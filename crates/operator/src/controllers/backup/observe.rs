@@ -3,6 +3,7 @@
 use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdCluster};
 use etcd_operator_core::agent_job::Progress;
 use etcd_operator_core::backup::observed::{JobKind, Observed, ObservedCluster, ObservedSchedule};
+use etcd_operator_core::backup::task::awaits_schedule;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 
@@ -21,7 +22,7 @@ pub async fn observe<'a>(backup: &'a EtcdBackup, context: &Context) -> Result<Ob
         _ => ObservedCluster::NotRead,
     };
     let mut observed = Observed { backup, job, cluster, schedule: None, now };
-    if observed.awaits_schedule() {
+    if awaits_schedule(&observed) {
         observed.schedule = observe_schedule(backup, context).await?;
     }
     Ok(observed)

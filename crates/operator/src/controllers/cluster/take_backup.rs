@@ -2,8 +2,8 @@
 
 use etcd_operator_api::{EtcdBackup, EventReason, labels};
 use etcd_operator_core::cluster::upgrade_backup::{CLUSTER_UID, Choice, choose, name_of};
-use kube::api::PostParams;
 use kube::ResourceExt;
+use kube::api::PostParams;
 
 use super::actor::Actor;
 use super::errors::{Error, api_error};
