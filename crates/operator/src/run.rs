@@ -11,7 +11,7 @@ use crate::controllers::start::{self, Work};
 use crate::environment;
 use crate::http::{self, Sources};
 use crate::logging;
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 use crate::runtime::leader::{self, Candidate};
 use crate::runtime::metrics::Metrics;
 use crate::runtime::readiness::Readiness;

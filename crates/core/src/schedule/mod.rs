@@ -3,7 +3,8 @@
 //! `cron` parses the schedule, `times` computes its times; `scheduled_backup` is what is known of an EtcdBackup of a
 //! schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have failed,
 //! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone, `deletion` how far
-//! the deletion of its stored backups is; `plan` combines them, `requeue` says when to do so again, and `status` reports.
+//! the deletion of its stored backups is; `evaluation` combines them from what is `observed`. From that follow the `plan`,
+//! with `requeue`, and the `status`.
 //! Which stored backups are deleted by age or number is not decided here but in `etcd_operator_protocol::retention`, which
 //! the agent uses.
 //!
@@ -14,7 +15,9 @@ mod cluster;
 pub mod cron;
 mod deletion;
 mod due;
+mod evaluation;
 mod history;
+mod observed;
 mod overdue;
 pub mod plan;
 mod requeue;

@@ -5,8 +5,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::cluster::{BACKUPS_DELETED, ClusterState};
+use super::deletion::Deletion;
 use super::due::Due;
-use super::plan::{Deletion, Evaluation, Observed, Scheduling, Timeline, active_schedule, deletes_wrongly};
+use super::evaluation::{Evaluation, Scheduling, Timeline, active_schedule, deletes_wrongly};
+use super::observed::Observed;
 use super::scheduled_backup::ScheduledBackup;
 use crate::conditions::{Statement, conditions_after};
 use crate::notice::Notice;

@@ -7,7 +7,7 @@ use kube::Client;
 use super::caches::Caches;
 use super::cluster::memory::Memories;
 use super::cluster::rollout_slots::RolloutSlots;
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 use crate::runtime::events::Events;
 use crate::runtime::metrics::Metrics;
 

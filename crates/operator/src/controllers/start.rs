@@ -26,7 +26,7 @@ use super::cluster::rollout_slots::RolloutSlots;
 use super::cluster::{self, node};
 use super::context::Context;
 use super::{backup, backup_schedule, restore, trim};
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 use crate::runtime::controller::{Driver, Kind};
 use crate::runtime::events::Events;
 use crate::runtime::metrics::Metrics;

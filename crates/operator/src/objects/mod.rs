@@ -1,13 +1,14 @@
 //! The desired Kubernetes objects of a cluster. Each function builds one; none of them talks to the API server.
 //!
 //! `peer`, `pod` and `claim` build those of a member, `restore_containers` what the first pod of a restored cluster has
-//! in addition; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
+//! in addition, `containers` what the containers of several pods have in common; `services` builds those of the cluster: its Services and its PodDisruptionBudget. `annotations` has the
 //! names of annotations and of the role label, and reads and writes them; `locations` is what a pod needs to access stored
 //! backups; `pod_problem` reads from a pod what keeps it from running. Jobs belong in
 //! `controllers::agent_job`, whether an object is created at all in `etcd_operator_core`.
 
 pub mod annotations;
 pub mod claim;
+pub mod containers;
 pub mod locations;
 pub mod peer;
 pub mod pod;

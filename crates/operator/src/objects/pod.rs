@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, PullPolicy, RestoreFrom};
+use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::cpu::gomaxprocs;
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
 use k8s_openapi::api::core::v1::{
-    Affinity, Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
-    ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod, PodAffinityTerm, PodAntiAffinity, PodSecurityContext,
-    PodSpec, Probe, SeccompProfile, SecurityContext, Volume, VolumeMount, WeightedPodAffinityTerm,
+    Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, HTTPGetAction, PersistentVolumeClaimVolumeSource,
+    Pod, PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Volume, WeightedPodAffinityTerm,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -18,28 +17,12 @@ use kube::api::ObjectMeta;
 use semver::Version;
 
 use super::annotations::{self, ROLE};
+use super::containers::{
+    DATA_DIR, GATE_MOUNT, GATE_VOLUME, Settings, VOLUME, data_mount, gate_environment, gate_mount, locked_down,
+    pull_policy, unprivileged, variable,
+};
 use super::{cluster_labels, member_labels, owner_reference, restore_containers};
 
-/// The operator's settings for the pods of all clusters.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The image that contains the gate: the operator's own.
-    pub agent_image: String,
-    /// The repository of etcd's images, unless the cluster's spec has one.
-    pub etcd_repository: String,
-    /// The pull policy of images, unless the cluster's spec has one.
-    pub pull_policy: Option<PullPolicy>,
-}
-
-/// The user and group that everything in the pod runs as, and that owns the files on the volume.
-pub const USER: i64 = 65532;
-const VOLUME: &str = "etcd-data";
-const MOUNT: &str = "/var/lib/etcd";
-/// A folder on the volume rather than the volume itself: the root of a disk has a lost+found.
-pub const DATA_DIR: &str = "/var/lib/etcd/data";
-/// Where the gate copies itself to for the etcd container, whose image does not contain it.
-const GATE_VOLUME: &str = "gate";
-pub(super) const GATE_MOUNT: &str = "/gate-bin";
 /// Health and metrics, without client certificates.
 const METRICS_PORT: i32 = 2381;
 
@@ -127,31 +110,6 @@ fn gate(template: &PodTemplate, settings: &Settings) -> Container {
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         ..Container::default()
     }
-}
-
-/// The environment of the gate, in either container. The kubelet reads the annotations again whenever it starts a
-/// container.
-pub(super) fn gate_environment() -> Vec<EnvVar> {
-    let note = |variable: &str, annotation: &str| {
-        let field_path = format!("metadata.annotations['{annotation}']");
-        let field = ObjectFieldSelector { field_path, ..ObjectFieldSelector::default() };
-        let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
-        EnvVar { name: variable.to_owned(), value_from: Some(source), value: None }
-    };
-    vec![
-        variable("GATE_DATA_DIR", DATA_DIR),
-        note("GATE_DATA", annotations::DATA),
-        note("GATE_MEMBER_ID", annotations::MEMBER_ID),
-        note("GATE_CLUSTER_ID", annotations::CLUSTER_ID),
-    ]
-}
-
-pub(super) fn variable(name: &str, value: impl Into<String>) -> EnvVar {
-    EnvVar { name: name.to_owned(), value: Some(value.into()), value_from: None }
-}
-
-pub(super) fn pull_policy(policy: Option<PullPolicy>) -> Option<String> {
-    policy.map(|policy| policy.as_str().to_owned())
 }
 
 fn etcd(
@@ -248,18 +206,10 @@ fn volume(spec: &EtcdPeerSpec, name: &str) -> Volume {
     volume
 }
 
-pub(super) fn data_mount() -> VolumeMount {
-    VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT.to_owned(), ..VolumeMount::default() }
-}
-
 /// It contains one small file, which the init container writes.
 fn gate_volume() -> Volume {
     let empty_dir = EmptyDirVolumeSource { size_limit: Some(Quantity("16Mi".to_owned())), ..Default::default() };
     Volume { name: GATE_VOLUME.to_owned(), empty_dir: Some(empty_dir), ..Volume::default() }
-}
-
-pub(super) fn gate_mount(read_only: Option<bool>) -> VolumeMount {
-    VolumeMount { name: GATE_VOLUME.to_owned(), mount_path: GATE_MOUNT.to_owned(), read_only, ..VolumeMount::default() }
 }
 
 /// Members prefer different nodes, unless the user specifies an affinity.
@@ -279,25 +229,4 @@ fn affinity(template: &PodTemplate, cluster: &str) -> Affinity {
         ..PodAntiAffinity::default()
     };
     Affinity { pod_anti_affinity: Some(apart), ..Affinity::default() }
-}
-
-fn unprivileged() -> PodSecurityContext {
-    PodSecurityContext {
-        run_as_non_root: Some(true),
-        run_as_user: Some(USER),
-        run_as_group: Some(USER),
-        fs_group: Some(USER),
-        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
-        ..PodSecurityContext::default()
-    }
-}
-
-pub fn locked_down() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        read_only_root_filesystem: Some(true),
-        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
-        ..SecurityContext::default()
-    }
 }

@@ -8,8 +8,10 @@ use etcd_operator_core::names::ClusterNames;
 use etcd_operator_protocol::task::{Fetch, Find, Task};
 use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
 
+use super::containers::{
+    GATE_MOUNT, Settings, data_mount, gate_environment, gate_mount, locked_down, pull_policy, variable,
+};
 use super::locations;
-use super::pod::{GATE_MOUNT, Settings, data_mount, gate_environment, gate_mount, locked_down, pull_policy, variable};
 
 /// The names of the two containers.
 pub const FETCH: &str = "fetch";

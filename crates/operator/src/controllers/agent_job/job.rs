@@ -10,15 +10,13 @@ use etcd_operator_protocol::task::Task;
 use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule,
 };
-use k8s_openapi::api::core::v1::{
-    Container, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile,
-};
+use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};
 
 use super::APP_NAME;
-use crate::objects::pod::{Settings, USER, locked_down};
+use crate::objects::containers::{Settings, locked_down, unprivileged};
 use crate::objects::{locations, owner_reference};
 
 /// How long a finished agent job is kept. By then its result is long recorded.
@@ -103,15 +101,7 @@ pub fn pod(template: &JobPodTemplate, access: Access) -> PodSpec {
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         service_account_name: access.credentials.and_then(|it| it.service_account_name.clone()),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
-            fs_group: Some(USER),
-            fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), localhost_profile: None }),
-            ..PodSecurityContext::default()
-        }),
+        security_context: Some(unprivileged()),
         affinity: template.affinity.clone(),
         tolerations: Some(template.tolerations.clone()),
         node_selector: Some(template.node_selector.clone()),

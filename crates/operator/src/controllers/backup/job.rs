@@ -5,7 +5,7 @@ use etcd_operator_core::backup::observed::JobKind;
 use etcd_operator_protocol::task::{Backup, Task};
 
 use crate::controllers::agent_job::{self, Access, AgentJob};
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 
 pub fn agent_job_of(backup: &EtcdBackup, task: Backup, settings: &Settings) -> AgentJob {
     let spec = &backup.spec;

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, PodSpec, Volum
 
 use super::job::access_of;
 use crate::controllers::agent_job::{self, AgentJob};
+use crate::objects::containers::{Settings, locked_down};
 use crate::objects::locations;
-use crate::objects::pod::{Settings, locked_down};
 
 const SCRATCH: &str = "/scratch";
 const SCRATCH_VOLUME: &str = "scratch";

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use crate::controllers::agent_job::{self, Access, AgentJob};
 use crate::controllers::context::Context;
 use crate::controllers::identity::identity_of;
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 use crate::runtime::api_errors::ApiError;
 
 /// The progress of the deletion, for the cluster that was observed last.

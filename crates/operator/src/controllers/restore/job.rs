@@ -7,7 +7,7 @@ use etcd_operator_core::locations;
 use etcd_operator_protocol::task::{Find, Task};
 
 use crate::controllers::agent_job::{self, Access, AgentJob};
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 
 /// Reading a backup is retried a few times: the store may be unavailable for a moment.
 const RETRIES: i32 = 3;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{assert_golden, full_pod_template, names, restore_from_s3, restore_from_volume};
 use crate::objects::annotations::{LEARNER, VOTER};
-use crate::objects::pod::{DATA_DIR, Settings, locked_down, pod};
+use crate::objects::containers::{DATA_DIR, Settings, locked_down};
+use crate::objects::pod::pod;
 
 /// An EtcdPeer with this in its spec in addition.
 fn peer(ordinal: u32, more: Value) -> EtcdPeer {

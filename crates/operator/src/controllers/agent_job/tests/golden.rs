@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::controllers::agent_job::AgentJob;
 use crate::controllers::backup::verify;
 use crate::controllers::{backup, backup_schedule, restore};
-use crate::objects::pod::Settings;
+use crate::objects::containers::Settings;
 
 fn settings() -> Settings {
     Settings {
