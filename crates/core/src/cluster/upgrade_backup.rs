@@ -44,7 +44,7 @@ pub fn choose<'a>(schedules: &'a [EtcdBackupSchedule], cluster: &EtcdCluster) ->
             Err(why) => invalid = invalid.or(Some((schedule.metadata.name.clone().unwrap_or_default(), why))),
         }
     }
-    invalid.map_or(Choice::None, |(name, why)| Choice::Invalid { name, why })
+    invalid.map_or(Choice::None, |(name, why)| Choice::Invalid { name, why: why.to_string() })
 }
 
 /// Whether the cluster's spec requires the backup, if it says so.

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
+use super::cron_error::{CronError, ScheduleError};
+
 const SHORTHANDS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
     ("@daily", "0 0 * * *"),
@@ -71,25 +73,19 @@ pub struct Cron {
     pub(super) zone: TimeZone,
 }
 
-/// Parses a schedule. The error is a sentence for the user.
-pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, String> {
-    let wrong = |why: String| format!("spec.schedule {schedule:?} cannot be understood: {why}");
+pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, ScheduleError> {
+    let wrong = |why: CronError| ScheduleError::Cron { schedule: schedule.to_owned(), why };
     let shorthand = SHORTHANDS.iter().find(|(name, _)| *name == schedule.trim());
     let fields: Vec<&str> = shorthand.map_or(schedule, |(_, fields)| fields).split_whitespace().collect();
     if schedule.trim().starts_with('@') && shorthand.is_none() {
         let names: Vec<&str> = SHORTHANDS.iter().map(|(name, _)| *name).collect();
-        return Err(wrong(format!("of the names that begin with @ there are {}", names.join(", "))));
+        return Err(wrong(CronError::UnknownName { known: names.join(", ") }));
     }
     let [minute, hour, day, month, weekday] = fields[..] else {
-        return Err(wrong(format!(
-            "it has {} fields instead of five: minute, hour, day of the month, month and day of the week",
-            fields.len()
-        )));
+        return Err(wrong(CronError::NotFiveFields(fields.len())));
     };
     let [of_minute, of_hour, of_day, of_month, of_weekday] = &FIELDS;
-    let zone = TimeZone::get(time_zone).map_err(|_| {
-        format!("spec.timeZone {time_zone:?} is not the name of a time zone; write it like Europe/London")
-    })?;
+    let zone = TimeZone::get(time_zone).map_err(|_| ScheduleError::TimeZone(time_zone.to_owned()))?;
     let hours = of_hour.parse(hour).map_err(wrong)?;
     let cron = Cron {
         minutes: of_minute.parse(minute).map_err(wrong)?,
@@ -104,7 +100,7 @@ pub fn parse(schedule: &str, time_zone: &str) -> Result<Cron, String> {
     // Any start will do: what matches at all matches within a few years, even 29 February.
     match cron.next_after(Timestamp::UNIX_EPOCH) {
         Some(_) => Ok(cron),
-        None => Err(wrong("there is no such day in any year".to_owned())),
+        None => Err(wrong(CronError::NoSuchDay)),
     }
 }
 
@@ -123,7 +119,7 @@ fn is_any(field: &str) -> bool {
 
 impl Field {
     /// Parses a list of numbers, ranges and steps.
-    fn parse(&self, text: &str) -> Result<Numbers, String> {
+    fn parse(&self, text: &str) -> Result<Numbers, CronError> {
         let mut numbers = Numbers::default();
         for item in text.split(',') {
             let (range, step) = match item.split_once('/') {
@@ -139,7 +135,7 @@ impl Field {
         Ok(numbers)
     }
 
-    fn range(&self, text: &str, has_step: bool) -> Result<(u8, u8), String> {
+    fn range(&self, text: &str, has_step: bool) -> Result<(u8, u8), CronError> {
         if is_any(text) {
             return Ok((self.first, self.last));
         }
@@ -149,27 +145,30 @@ impl Field {
         };
         let (from, to) = (self.number(from)?, self.number(to)?);
         if from > to {
-            return Err(format!("the range {text:?} goes backwards; write the smaller number first"));
+            return Err(CronError::Backwards(text.to_owned()));
         }
         Ok((from, to))
     }
 
-    fn number(&self, text: &str) -> Result<u8, String> {
+    fn number(&self, text: &str) -> Result<u8, CronError> {
         if let Some(index) = self.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
             return Ok(self.first + u8::try_from(index).unwrap_or_default());
         }
-        let (first, largest) = (self.first, self.largest);
-        digits(text)
-            .filter(|number| (first..=largest).contains(number))
-            .ok_or_else(|| format!("{text:?} is not {}; there are {first} to {largest}", self.name))
+        let (name, first, largest) = (self.name, self.first, self.largest);
+        digits(text).filter(|number| (first..=largest).contains(number)).ok_or_else(|| CronError::NotInField {
+            text: text.to_owned(),
+            name,
+            first,
+            largest,
+        })
     }
 
-    fn step(&self, text: &str) -> Result<u8, String> {
+    fn step(&self, text: &str) -> Result<u8, CronError> {
         // A longer step would never get beyond the first number, which no user means.
         let longest = self.last - self.first + 1;
         digits(text)
             .filter(|step| (1..=longest).contains(step))
-            .ok_or_else(|| format!("{text:?} is not a step here; there are 1 to {longest}"))
+            .ok_or_else(|| CronError::NotAStep { text: text.to_owned(), longest })
     }
 }
 

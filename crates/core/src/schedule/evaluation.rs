@@ -59,7 +59,7 @@ pub(super) fn evaluation(observed: &Observed, written: &EtcdBackupScheduleStatus
 /// The schedule, or why it starts no backups: the reason and a sentence.
 fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron, (&'static str, String)> {
     let spec = &observed.schedule.spec;
-    let cron = parse(&spec.schedule, &spec.time_zone).map_err(|why| ("InvalidSchedule", why))?;
+    let cron = parse(&spec.schedule, &spec.time_zone).map_err(|why| ("InvalidSchedule", why.to_string()))?;
     let cluster = spec.backup_spec().cluster_name.unwrap_or_default();
     match cluster_state {
         ClusterState::Deleted { .. } => Err((

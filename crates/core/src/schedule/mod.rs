@@ -1,6 +1,6 @@
 //! Scheduled backups: when one is due, and what happens to a schedule.
 //!
-//! `cron` parses the schedule, `times` computes its times; `scheduled_backup` is what is known of an EtcdBackup of a
+//! `cron` parses the schedule (`cron_error` says what is wrong with it), `times` computes its times; `scheduled_backup` is what is known of an EtcdBackup of a
 //! schedule, and `tally` adds them up; `due` decides which time is due, `overdue` whether too many have failed,
 //! `history` which EtcdBackup objects are deleted, `cluster` what follows if the cluster is gone, `deletion` how far
 //! the deletion of its stored backups is; `evaluation` combines them from what is `observed`. From that follow the `plan`,
@@ -13,6 +13,7 @@
 
 mod cluster;
 pub mod cron;
+pub mod cron_error;
 mod deletion;
 mod due;
 mod evaluation;

@@ -77,7 +77,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
         ("0 0 * * *", "", r#"spec.timeZone "" is not the name of a time zone"#),
     ] {
         let error = parse(schedule, zone).map(|_| ()).expect_err(schedule);
-        assert!(error.contains(expected), "{schedule}: {error}");
+        assert!(error.to_string().contains(expected), "{schedule}: {error}");
     }
 }
 
