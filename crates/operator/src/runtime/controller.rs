@@ -26,6 +26,11 @@ use super::watch::{CacheClosed, Filled};
 /// How long a reconcile may take, so that a slow one does not block others.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// How many objects of a kind queue for a turn at most, in the order in which they came. Beyond that kube picks whom it
+/// lets into the queue, and not in order, so there is room for all that are ever due at once; but all of them are polled
+/// at every wake-up, so not for any number.
+const QUEUE: u16 = 1024;
+
 /// A reconcile, which says when to reconcile again.
 type Reconciling<E> = BoxFuture<'static, Result<Action, E>>;
 
@@ -80,9 +85,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         E: std::error::Error + Send + Sync + 'static,
     {
         let shutdown = self.shutdown.clone();
-        // Twice as many as have a turn, so that those that queue for one show in the metrics. More would be polled in
-        // vain at every wake-up.
-        let concurrency = u16::try_from(2 * kind.turns.available_permits()).unwrap_or(u16::MAX);
         let running = Arc::new(Running {
             kind,
             objects: controller.store(),
@@ -93,7 +95,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         let of_outcomes = running.clone();
         controller
-            .with_config(Config::default().concurrency(concurrency))
+            .with_config(Config::default().concurrency(QUEUE))
             .graceful_shutdown_on(async move { shutdown.begun().await })
             .run(
                 |object, running: Arc<Running<K, C, E>>| async move { running.reconcile(&object).await },
@@ -137,6 +139,7 @@ where
         let (namespace, name) = key_of(object);
         // It may have changed or gone while it waited.
         let Some(object) = self.objects.get(&ObjectRef::new(&name).within(&namespace)) else {
+            self.forget(&namespace, &name);
             return Ok(Action::await_change());
         };
         let object = match &object.0 {
@@ -160,6 +163,12 @@ where
         Ok(again)
     }
 
+    /// Forgets what is remembered about an object that is gone.
+    fn forget(&self, namespace: &str, name: &str) {
+        self.backoff.forget(namespace, name);
+        (self.kind.forget)(namespace, name, &self.context);
+    }
+
     /// How a failed reconcile is handled: it is retried, later each time.
     fn after_failure(&self, object: &DeserializeGuard<K>) -> Duration {
         let (namespace, name) = key_of(object);
@@ -173,8 +182,7 @@ where
             Err(ControllerError::ObjectNotFound(object)) => {
                 debug!(kind, %object, "gone");
                 let namespace = object.namespace.as_deref().unwrap_or_default();
-                self.backoff.forget(namespace, &object.name);
-                (self.kind.forget)(namespace, &object.name, &self.context);
+                self.forget(namespace, &object.name);
             }
             Err(ControllerError::ReconcilerFailed(error, object)) => {
                 warn!(kind, %object, %error, "reconcile failed, trying again later");

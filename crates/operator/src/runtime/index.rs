@@ -1,13 +1,13 @@
 //! An index of cached objects by what they belong to (a pod to a cluster, say), so that no reconcile scans a cache.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 
 /// A namespace and a name in it.
-type Key = (String, String);
+pub type Key = (String, String);
 
 /// What an object belongs to, by name, if to anything. It is in the same namespace.
 pub type OwnerOf<K> = fn(&K) -> Option<String>;
@@ -20,13 +20,26 @@ struct Entries {
     objects: HashMap<Key, Entry>,
     /// The names of the objects that belong to something.
     of_owner: HashMap<Key, BTreeSet<String>>,
-    /// What a list that is not complete yet has named so far.
-    listed: HashSet<Key>,
+    /// What a list that is not complete yet has named so far. It counts once it is complete: a list that is given up
+    /// in between is repeated.
+    listed: HashMap<Key, Entry>,
 }
 
+#[derive(PartialEq, Eq)]
 struct Entry {
     owner: Option<String>,
     resource_version: String,
+}
+
+/// What an event of a watch tells that was not known before.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    Nothing,
+    /// The object in the event has changed, or is gone.
+    OfTheEvent,
+    /// These have changed, by a list that is complete now and in the cache. A list that is repeated after an
+    /// interruption names objects that have not changed, too.
+    OfTheList(Vec<Key>),
 }
 
 impl Index {
@@ -37,35 +50,27 @@ impl Index {
         names.into_iter().flatten().cloned().collect()
     }
 
-    /// Follows an event of a watch. Returns whether it is news: a list that is repeated after an interruption names
-    /// objects that have not changed.
-    pub fn follow<K: Resource<DynamicType = ()>>(&self, event: &Event<K>, owner_of: OwnerOf<K>) -> bool {
+    /// Follows an event of a watch.
+    pub fn follow<K: Resource<DynamicType = ()>>(&self, event: &Event<K>, owner_of: OwnerOf<K>) -> News {
         let mut entries = self.entries();
         match event {
             Event::Init => {
                 entries.listed.clear();
-                false
+                News::Nothing
             }
             Event::InitApply(object) => {
-                entries.listed.insert(key_of(object));
-                entries.set(object, owner_of(object))
+                entries.listed.insert(key_of(object), entry_of(object, owner_of));
+                News::Nothing
             }
             Event::Apply(object) => {
-                entries.set(object, owner_of(object));
-                true
+                entries.set(key_of(object), entry_of(object, owner_of));
+                News::OfTheEvent
             }
             Event::Delete(object) => {
                 entries.remove(&key_of(object));
-                true
+                News::OfTheEvent
             }
-            Event::InitDone => {
-                let listed = std::mem::take(&mut entries.listed);
-                let gone: Vec<Key> = entries.objects.keys().filter(|key| !listed.contains(*key)).cloned().collect();
-                for key in gone {
-                    entries.remove(&key);
-                }
-                false
-            }
+            Event::InitDone => News::OfTheList(entries.take_over_the_list()),
         }
     }
 
@@ -75,20 +80,28 @@ impl Index {
 }
 
 impl Entries {
-    /// Returns whether the object is new or has changed.
-    fn set<K: Resource<DynamicType = ()>>(&mut self, object: &K, owner: Option<String>) -> bool {
-        let key = key_of(object);
-        let resource_version = object.resource_version().unwrap_or_default();
-        let known = self.objects.get(&key);
-        if known.is_some_and(|known| known.resource_version == resource_version && known.owner == owner) {
-            return false;
-        }
+    fn set(&mut self, key: Key, entry: Entry) {
         self.remove(&key);
-        if let Some(owner) = &owner {
+        if let Some(owner) = &entry.owner {
             self.of_owner.entry((key.0.clone(), owner.clone())).or_default().insert(key.1.clone());
         }
-        self.objects.insert(key, Entry { owner, resource_version });
-        true
+        self.objects.insert(key, entry);
+    }
+
+    /// Returns what is new or has changed.
+    fn take_over_the_list(&mut self) -> Vec<Key> {
+        let listed = std::mem::take(&mut self.listed);
+        let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(*key)).cloned().collect();
+        for key in gone {
+            self.remove(&key);
+        }
+        let changed = listed.into_iter().filter(|(key, entry)| self.objects.get(key) != Some(entry));
+        let changed: Vec<(Key, Entry)> = changed.collect();
+        let keys = changed.iter().map(|(key, _)| key.clone()).collect();
+        for (key, entry) in changed {
+            self.set(key, entry);
+        }
+        keys
     }
 
     fn remove(&mut self, key: &Key) {
@@ -101,6 +114,10 @@ impl Entries {
             }
         }
     }
+}
+
+fn entry_of<K: Resource<DynamicType = ()>>(object: &K, owner_of: OwnerOf<K>) -> Entry {
+    Entry { owner: owner_of(object), resource_version: object.resource_version().unwrap_or_default() }
 }
 
 fn key_of<K: Resource<DynamicType = ()>>(object: &K) -> Key {
@@ -123,7 +140,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
-    fn follow(index: &Index, event: Event<Pod>) -> bool {
+    fn follow(index: &Index, event: Event<Pod>) -> News {
         index.follow(&event, |pod| pod.labels().get(labels::CLUSTER_NAME).cloned())
     }
 
@@ -131,7 +148,7 @@ mod tests {
     fn objects_are_found_by_cluster_until_they_are_deleted_or_relabelled() {
         let index = Index::default();
         for name in ["c-0", "c-1"] {
-            assert!(follow(&index, Event::Apply(pod(name, "c", 1))));
+            assert_eq!(follow(&index, Event::Apply(pod(name, "c", 1))), News::OfTheEvent);
         }
         assert_eq!(index.names_of("ns", "c"), ["c-0", "c-1"]);
         assert_eq!(index.names_of("other", "c"), [""; 0]);
@@ -142,18 +159,33 @@ mod tests {
         assert_eq!(index.entries().of_owner.len(), 1, "nothing is left of what is gone");
     }
 
+    /// The names that a list makes known.
+    fn list(index: &Index, pods: [Pod; 2]) -> Vec<String> {
+        follow(index, Event::Init);
+        for pod in pods {
+            assert_eq!(follow(index, Event::InitApply(pod)), News::Nothing, "it is not in the cache yet");
+        }
+        let News::OfTheList(mut news) = follow(index, Event::InitDone) else { panic!("the list is complete") };
+        news.sort();
+        news.into_iter().map(|(_, name)| name).collect()
+    }
+
     #[test]
     fn repeated_list_is_news_only_where_something_changed() {
         let index = Index::default();
-        let list = |pods: [Pod; 2]| {
-            follow(&index, Event::Init);
-            let news = pods.map(|pod| follow(&index, Event::InitApply(pod)));
-            follow(&index, Event::InitDone);
-            news
-        };
-        assert_eq!(list([pod("c-0", "c", 1), pod("c-1", "c", 2)]), [true, true]);
-        assert_eq!(list([pod("c-0", "c", 1), pod("c-1", "c", 3)]), [false, true]);
-        assert_eq!(list([pod("c-0", "c", 1), pod("c-2", "c", 4)]), [false, true]);
+        assert_eq!(list(&index, [pod("c-0", "c", 1), pod("c-1", "c", 2)]), ["c-0", "c-1"]);
+        assert_eq!(list(&index, [pod("c-0", "c", 1), pod("c-1", "c", 3)]), ["c-1"]);
+        assert_eq!(list(&index, [pod("c-0", "c", 1), pod("c-2", "c", 4)]), ["c-2"]);
         assert_eq!(index.names_of("ns", "c"), ["c-0", "c-2"], "c-1 was deleted while nobody watched");
+    }
+
+    #[test]
+    fn list_that_is_given_up_half_way_hides_no_change_from_the_next_one() {
+        let index = Index::default();
+        list(&index, [pod("c-0", "c", 1), pod("c-1", "c", 2)]);
+        follow(&index, Event::Init);
+        follow(&index, Event::InitApply(pod("c-0", "c", 9)));
+        assert_eq!(index.names_of("ns", "c"), ["c-0", "c-1"], "what is not complete counts for nothing");
+        assert_eq!(list(&index, [pod("c-0", "c", 9), pod("c-1", "c", 2)]), ["c-0"]);
     }
 }

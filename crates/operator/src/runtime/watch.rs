@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::stream::{Stream, StreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -11,7 +11,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::index::{Index, OwnerOf};
+use super::index::{Index, Key, News, OwnerOf};
 
 /// The objects of one kind, as last observed.
 pub struct Cache<K: Resource<DynamicType = ()> + 'static> {
@@ -97,6 +97,7 @@ where
     let (objects, writer) = store();
     let (fill, filled) = watch::channel(false);
     let index = Arc::new(Index::default());
+    let listed = objects.clone();
     let cache = Cache { objects, index: index.clone(), filled };
     let Watched { config, trim, owner_of } = watched;
     let changes = watcher(api, config)
@@ -107,21 +108,35 @@ where
             trim(object);
         })
         .reflect(writer)
-        .filter_map(move |event| {
-            let news = match event {
-                Ok(event) => {
-                    let is_news = index.follow(&event, owner_of);
-                    // After the index, which whoever waits for this goes by.
-                    if matches!(event, Event::InitDone) {
-                        fill.send_replace(true);
-                    }
-                    object_in(event).filter(|_| is_news).map(Ok)
+        .flat_map(move |event| {
+            let news = event.map(|event| {
+                let news = index.follow(&event, owner_of);
+                // After the index, which whoever waits for this goes by.
+                if matches!(event, Event::InitDone) {
+                    fill.send_replace(true);
                 }
-                Err(error) => Some(Err(error)),
-            };
-            std::future::ready(news)
+                match news {
+                    News::Nothing => Vec::new(),
+                    News::OfTheEvent => object_in(event).into_iter().collect(),
+                    News::OfTheList(keys) => keys.iter().filter_map(|key| object_of(&listed, key)).collect(),
+                }
+            });
+            stream::iter(match news {
+                Ok(objects) => objects.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            })
         });
     (cache, changes)
+}
+
+/// An object that is in the cache, in its namespace if it has one.
+fn object_of<K>(objects: &Store<K>, (namespace, name): &Key) -> Option<K>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    let reference = ObjectRef::new(name);
+    let reference = if namespace.is_empty() { reference } else { reference.within(namespace) };
+    objects.get(&reference).map(|object| object.as_ref().clone())
 }
 
 fn object_in<K>(event: Event<K>) -> Option<K> {

@@ -68,7 +68,7 @@ impl Actor<'_> {
         let resized = self.api::<Pod>().patch_subresource("resize", &name, &strictly(), &patch).await;
         match resized {
             Ok(_) => {}
-            Err(kube::Error::Api(refusal)) if REFUSALS.contains(&refusal.code) => {
+            Err(kube::Error::Api(refusal)) if REFUSALS.contains(&refusal.code) && !is_our_mistake(&refusal.message) => {
                 let refused = [(RESIZE_REFUSED.to_owned(), resources_in_words(self.cluster))].into();
                 self.patch::<Pod>(&name, &ObjectPatch::of_annotations(refused)).await?;
                 let note = format!("Pod {name} cannot be resized in place: {}", refusal.message);
@@ -154,6 +154,11 @@ impl Actor<'_> {
         let patch = ObjectPatch::of_spec_at(peer.resource_version(), PodTemplateChange { pod_template });
         self.patch::<EtcdPeer>(&name, &patch).await
     }
+}
+
+/// Whether the API server does not know a field of the request: that says nothing about the resize.
+fn is_our_mistake(message: &str) -> bool {
+    message.contains("strict decoding error")
 }
 
 fn older(one: String, other: &str) -> String {
