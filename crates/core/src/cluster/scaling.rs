@@ -14,10 +14,11 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         return finish_learner(observed, learner);
     }
     let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
-    // The highest ordinal, but first an unhealthy voter that should be removed anyway: the rest can spare it most
-    // easily.
+    // The highest ordinal, but first an unhealthy or corrupt voter that should be removed anyway: the rest can spare it
+    // most easily, and a corrupt one is nobody to hand the leadership to.
     let highest = ours.iter().max_by_key(|(ordinal, voter)| {
-        let useless = *ordinal >= observed.replicas && !observed.is_healthy(voter);
+        let is_sound = observed.is_healthy(voter) && !observed.is_corrupt(voter);
+        let useless = *ordinal >= observed.replicas && !is_sound;
         (useless, *ordinal)
     });
     let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));

@@ -32,6 +32,16 @@ fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
     assert_eq!(steps_of(&observed), [remove(4)]);
 }
 
+/// Otherwise the leader would have to go, and could hand over only to the one whose data is wrong.
+#[test]
+fn corrupt_voter_is_removed_before_the_healthy_leader() {
+    let mut observed = shrinking(3, 1);
+    observed.lead(2);
+    observed.differing.insert(identity_of(1).member_id);
+    observed.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(0));
+    assert_eq!(steps_of(&observed).last(), Some(&remove(1)));
+}
+
 #[test]
 fn nobody_leaves_while_nobody_leads() {
     let mut observed = shrinking(3, 1);
