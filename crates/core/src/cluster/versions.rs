@@ -5,7 +5,7 @@ use etcd_operator_api::WaitReason;
 use semver::Version;
 
 use crate::cluster::flags::unknown_flags;
-use crate::cluster::observed::{Answer, Member, Observed, Pod};
+use crate::cluster::observed::{Answer, Claim, Member, Observed, Pod};
 use crate::cluster::step::{Step, Waiting};
 
 /// The first patch of a minor version that can be upgraded to the next minor: with earlier ones, members that were
@@ -241,9 +241,14 @@ fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
         let storage = answer.as_ref().ok().and_then(storage);
         storage.is_some_and(|storage| storage.minor > wanted.minor)
     });
-    match ahead {
-        Some((ordinal, _)) => {
-            let name = observed.names.member_name(*ordinal);
+    // A member that does not answer may have stopped before it did. What it was last known to have is on its claim.
+    let is_ahead = |claim: &Claim| claim.version.as_deref().and_then(parse).is_some_and(|it| it.minor > wanted.minor);
+    let silent = observed.membership.iter().flat_map(|membership| &membership.members);
+    let mut silent = silent.filter_map(|member| member.ordinal).filter(|ordinal| !observed.is_reached(*ordinal));
+    let stopped = || silent.find(|ordinal| observed.claims.get(ordinal).is_some_and(is_ahead));
+    match ahead.map(|(ordinal, _)| *ordinal).or_else(stopped) {
+        Some(ordinal) => {
+            let name = observed.names.member_name(ordinal);
             VersionDecision::Wait(preparing(wanted, &format!("{name} has not made its data readable for it yet")))
         }
         None => VersionDecision::Possible,

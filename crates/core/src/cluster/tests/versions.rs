@@ -6,6 +6,7 @@ use super::support::{awaited, cluster_of, steps_of};
 use crate::cluster::observed::{BackupFirst, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
+use crate::cluster::versions::{VersionDecision, decide_version};
 
 /// A cluster of three that runs one version, and whose spec desires another.
 fn asked(runs: &str, wanted: &str) -> Observed {
@@ -123,6 +124,25 @@ fn who_failed_with_one_patch_is_tried_with_another() {
     assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
     observed.peers.get_mut(&2).unwrap().proven = false;
     assert!(accepts(&observed));
+}
+
+/// A person deletes its EtcdPeer while the downgrade is prepared, and its pod stops before its data is readable.
+#[test]
+fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
+    let mut observed = asked("3.7.3", "3.6.16");
+    observed.versions.downgrade = Some("3.6.0".into());
+    observed.versions.cluster = Some("3.6.0".into());
+    (0..2).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
+    observed.answers.remove(&2);
+    observed.pods.remove(&2);
+    observed.peers.remove(&2);
+    let note = |observed: &mut Observed, version: &str| {
+        observed.claims.get_mut(&2).unwrap().version = Some(version.to_owned());
+    };
+    note(&mut observed, "3.7.3");
+    assert!(matches!(decide_version(&observed), VersionDecision::Wait(_)), "3.6 could not read what 2 may have");
+    note(&mut observed, "3.6.0");
+    assert_eq!(decide_version(&observed), VersionDecision::Possible);
 }
 
 #[test]
