@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_has_no_ordinal() {
+    fn name_of_another_owner_has_no_ordinal() {
         for name in ["my-etcd", "my-etcd-", "my-etcd-01", "my-etcd-+1", "my-etcd-x", "other-1", "my-etcd-1-2"] {
             assert_eq!(names().ordinal_of_name(name), None, "{name}");
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_starts_on_data_without_knowing_who_they_are() {
+    fn member_without_known_identity_does_not_start_on_data() {
         for data in [DataState::New, DataState::Existing] {
             assert!(
                 is_refused(&decide_start(expected(data, None), &DataDirContents::Member(OURS)), MISCONFIGURED),

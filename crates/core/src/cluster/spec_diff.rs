@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_etcd_reads_when_it_starts_needs_a_restart() {
+    fn field_that_etcd_reads_at_start_needs_a_restart() {
         assert_eq!(
             method(&[("podTemplate.resources.limits.cpu", r#""2""#)]),
             Some(UpdateMethod::Restart),

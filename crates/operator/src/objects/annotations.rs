@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_can_be_read_again() {
+    fn annotations_that_were_written_are_read_again() {
         let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
         for expected in [
             ExpectedData { data: DataState::New, identity: None },

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_etcd_says_in_the_end_is_no_refusal() {
+    fn termination_message_of_etcd_is_no_refusal() {
         let crashed = json!({"terminated": {"exitCode": 2, "message": "panic"}});
         let waits = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}});
         let expected = (ProblemKind::Other, "container etcd is waiting: CrashLoopBackOff (back-off)".to_owned());

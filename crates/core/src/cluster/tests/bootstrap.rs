@@ -156,7 +156,7 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
 }
 
 #[test]
-fn nothing_is_bootstrapped_on_what_is_still_going_away() {
+fn cluster_with_terminating_leftovers_is_not_bootstrapped() {
     let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
     let mut claims = new_cluster(3);
     claims.claims.insert(0, going_claim);
@@ -189,7 +189,7 @@ fn a_cluster_without_claims_is_bootstrapped_without_claims() {
 }
 
 #[test]
-fn nothing_is_bootstrapped_over_claims_that_nobody_knows() {
+fn cluster_with_unknown_claims_is_not_bootstrapped() {
     let mut observed = new_cluster(3);
     observed.claims.insert(1, Default::default());
     let plan = plan(&observed);

@@ -42,7 +42,7 @@ fn only_what_is_worth_it_is_defragmented() {
 }
 
 #[test]
-fn nobody_is_defragmented_while_somebody_is_not_well() {
+fn defragmentation_waits_while_a_member_is_unhealthy() {
     let mut observed = with_sizes(500 * MIB, 100 * MIB);
     observed.stop_answering(2);
     assert_eq!(steps_of(&observed), []);

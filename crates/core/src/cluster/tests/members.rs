@@ -20,7 +20,7 @@ fn a_healthy_cluster_without_claims_needs_nothing() {
 }
 
 #[test]
-fn nothing_is_done_to_a_cluster_that_is_being_deleted() {
+fn cluster_that_is_being_deleted_is_left_alone() {
     let mut observed = cluster_of(3);
     observed.replicas = 1;
     observed.pods.remove(&1);
@@ -30,7 +30,7 @@ fn nothing_is_done_to_a_cluster_that_is_being_deleted() {
 }
 
 #[test]
-fn nothing_is_done_to_a_cluster_of_another_id() {
+fn cluster_with_another_id_is_left_alone() {
     let mut observed = cluster_of(3);
     observed.replicas = 1;
     observed.pods.remove(&1);
@@ -153,7 +153,7 @@ fn a_power_cut_right_after_bootstrap_is_survived() {
 }
 
 #[test]
-fn who_was_never_seen_running_starts_only_with_data_while_nobody_can_tell_who_belongs() {
+fn member_never_observed_running_starts_only_with_data_while_membership_is_unknown() {
     let mut observed = cluster_of(3);
     observed.join_as_learner(3);
     observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });

@@ -105,7 +105,7 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
 }
 
 #[test]
-fn what_an_old_pod_found_says_nothing_about_the_member() {
+fn refusal_in_an_old_pod_does_not_count_against_the_member() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     observed.pods.get_mut(&1).unwrap().expected = Some(fresh(1));
@@ -113,7 +113,7 @@ fn what_an_old_pod_found_says_nothing_about_the_member() {
 }
 
 #[test]
-fn nobody_is_replaced_if_the_others_are_no_quorum() {
+fn member_is_not_replaced_without_a_quorum_of_the_others() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     observed.stop_answering(2);
@@ -235,7 +235,7 @@ fn without_a_quorum_silent_pods_are_restarted_too() {
 }
 
 #[test]
-fn what_a_new_member_would_suffer_from_too_is_no_reason_to_replace() {
+fn problem_that_a_new_member_would_have_too_is_no_reason_to_replace() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 10_000);
     for kind in [ProblemKind::NoNode, ProblemKind::NoImage] {
@@ -272,7 +272,7 @@ fn an_alarm_alone_is_no_proof() {
 }
 
 #[test]
-fn what_was_only_reported_does_not_count_against_a_member() {
+fn reported_outage_that_was_not_observed_does_not_count_against_a_member() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 10_000);
     observed.observed_unhealthy_since.clear();
@@ -280,7 +280,7 @@ fn what_was_only_reported_does_not_count_against_a_member() {
 }
 
 #[test]
-fn who_is_well_for_its_node_is_left_alone() {
+fn member_that_its_node_reports_ready_is_left_alone() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 10_000);
     observed.pods.get_mut(&1).unwrap().ready = true;
@@ -355,7 +355,7 @@ fn a_member_that_is_being_defragmented_is_not_hung() {
 }
 
 #[test]
-fn one_that_must_wait_does_not_keep_others_from_being_helped() {
+fn member_that_must_wait_does_not_block_recovery_of_others() {
     let mut observed = cluster_of(5);
     for ordinal in [0, 3] {
         lose_data(&mut observed, ordinal);
@@ -367,7 +367,7 @@ fn one_that_must_wait_does_not_keep_others_from_being_helped() {
 }
 
 #[test]
-fn whoever_is_a_member_keeps_its_volume_whatever_it_is_called() {
+fn member_keeps_its_volume_whatever_its_name() {
     let mut observed = cluster_of(3);
     observed.member_mut(1).ordinal = None;
     let steps = steps_of(&observed);
@@ -427,7 +427,7 @@ fn a_learner_that_lost_its_data_is_replaced_like_a_voter() {
 }
 
 #[test]
-fn nothing_is_done_while_paused() {
+fn paused_cluster_is_left_alone() {
     let mut unhealthy = cluster_of(3);
     lose_data(&mut unhealthy, 1);
     for observed in [unhealthy, new_cluster(3), cluster_of(3)] {

@@ -85,7 +85,7 @@ fn a_single_member_just_restarts() {
 }
 
 #[test]
-fn nobody_is_restarted_while_anybody_is_away() {
+fn member_is_not_restarted_while_another_is_unhealthy() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
     observed.stop_answering(2);
     assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("RollingOut", Vec::new()));
@@ -100,7 +100,7 @@ fn nobody_is_restarted_while_anybody_is_away() {
 }
 
 #[test]
-fn what_does_not_come_up_halts_the_rest() {
+fn member_that_does_not_come_up_halts_the_rollout() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
     observed.break_down(2);
     let plan = plan(&observed);
@@ -110,7 +110,7 @@ fn what_does_not_come_up_halts_the_rest() {
 }
 
 #[test]
-fn what_never_ran_is_not_given_up_for_it() {
+fn member_that_never_ran_is_not_replaced_for_lost_data() {
     let mut observed = outdated(3, &[0, 1]);
     observed.break_down(2);
     observed.pods.get_mut(&2).unwrap().problem = Some(Problem::new(ProblemKind::Other, "it crashes"));
@@ -124,7 +124,7 @@ fn what_never_ran_is_not_given_up_for_it() {
 }
 
 #[test]
-fn what_broke_is_made_anew_first_when_the_spec_goes_back() {
+fn broken_member_is_recreated_first_when_the_spec_is_reverted() {
     let mut observed = outdated(3, &[2]);
     observed.break_down(2);
     assert_eq!(replaced(&observed), [2]);
@@ -273,7 +273,7 @@ fn running_member_is_resized_in_place_and_not_made_anew() {
 }
 
 #[test]
-fn what_says_that_it_is_another_version_halts_the_rest() {
+fn member_that_reports_another_version_halts_the_rollout() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
     observed.answers.get_mut(&2).unwrap().as_mut().unwrap().version = "3.6.12".into();
     assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("ImageVersionMismatch", Vec::new()));
@@ -287,7 +287,7 @@ fn not_all_clusters_restart_members_at_once() {
 }
 
 #[test]
-fn what_can_be_changed_in_place_is_and_before_anything_is_restarted() {
+fn changes_in_place_come_before_restarts() {
     let mut observed = outdated(3, &[2]);
     observed.outdated.insert(1, change(UpdateMethod::Resize));
     observed.outdated.insert(0, change(UpdateMethod::Relabel));
@@ -299,7 +299,7 @@ fn what_can_be_changed_in_place_is_and_before_anything_is_restarted() {
 }
 
 #[test]
-fn what_is_kept_in_pods_is_kept_by_new_members() {
+fn ephemeral_data_is_kept_by_adding_members_before_removing_others() {
     let mut observed = outdated(3, &[2]).drained(2);
     (observed.durable, observed.claims) = (false, Default::default());
     let [Step::RemoveMember { ordinal: 2, .. }] = &steps_of(&observed)[..] else {

@@ -43,7 +43,7 @@ fn corrupt_voter_is_removed_before_the_healthy_leader() {
 }
 
 #[test]
-fn nobody_leaves_while_nobody_leads() {
+fn voter_is_not_removed_while_there_is_no_leader() {
     let mut observed = shrinking(3, 1);
     observed.answers.values_mut().flatten().for_each(|answer| answer.leader = None);
     let plan = plan(&observed);
@@ -51,7 +51,7 @@ fn nobody_leaves_while_nobody_leads() {
 }
 
 #[test]
-fn nobody_leaves_if_the_rest_could_not_go_on() {
+fn voter_is_not_removed_if_the_rest_would_lose_quorum() {
     // The number of members, the unreachable ones, and whether the removal is allowed.
     let cases: [(u32, &[u32], bool); 7] = [
         (3, &[0], false),
@@ -88,7 +88,7 @@ fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
 }
 
 #[test]
-fn nobody_comes_or_leaves_before_every_initial_member_has_started() {
+fn membership_stays_until_every_initial_member_has_started() {
     // The pod of an initial member has a fixed list of initial members; etcd would not start with an outdated one.
     for replicas in [1, 5] {
         let mut observed = shrinking(3, replicas);
@@ -116,7 +116,7 @@ fn the_last_member_never_leaves() {
 }
 
 #[test]
-fn who_has_left_loses_pod_and_claim_and_then_its_peer() {
+fn removed_member_loses_its_pod_and_claim_and_then_its_peer() {
     let mut observed = shrinking(4, 3);
     observed.leave_etcd(3);
     let steps = steps_of(&observed);

@@ -77,7 +77,7 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
 }
 
 #[test]
-fn what_is_known_of_a_learner_is_written_down_before_it_votes() {
+fn identity_of_a_learner_is_recorded_before_its_promotion() {
     let mut observed = growing(3, 4);
     observed.join_as_running_learner(3);
     observed.peers.get_mut(&3).unwrap().started = false;

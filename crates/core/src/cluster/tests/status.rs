@@ -50,7 +50,7 @@ fn status_of_a_healthy_cluster_names_leader_members_and_conditions() {
 }
 
 #[test]
-fn what_was_recorded_about_the_bootstrap_stays() {
+fn bootstrap_record_in_the_status_stays() {
     let bootstrap = etcd_operator_api::BootstrapRecord { token: "uid-1".into(), size: 3 };
     let previous =
         EtcdClusterStatus { bootstrap: Some(bootstrap), cluster_id: Some("c1".into()), ..EtcdClusterStatus::default() };
@@ -217,7 +217,7 @@ fn progressing_condition_describes_each_step() {
 }
 
 #[test]
-fn what_can_never_go_on_by_itself_is_no_progress() {
+fn wait_that_needs_a_user_is_not_progressing() {
     let mut refused = new_cluster(2);
     for (ordinal, cluster_id) in [(0, 1), (1, 2)] {
         let identity = Some(crate::cluster::observed::Identity { member_id: 7, cluster_id });

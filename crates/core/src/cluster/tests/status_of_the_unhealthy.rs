@@ -59,7 +59,7 @@ fn a_quorum_that_may_come_back_is_not_called_lost() {
 }
 
 #[test]
-fn what_a_survivor_tells_counts_more_than_what_was_reported() {
+fn membership_known_to_a_survivor_replaces_the_reported_one() {
     // Two of the five reported members have left since.
     let mut five = cluster_of(5);
     let before = report_after(&five, &EtcdClusterStatus::default());

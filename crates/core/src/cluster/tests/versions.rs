@@ -116,7 +116,7 @@ fn while_versions_are_mixed_a_member_may_go_back() {
 }
 
 #[test]
-fn who_failed_with_one_patch_is_tried_with_another() {
+fn member_that_failed_with_one_patch_is_tried_with_another() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.run(2, "3.6.99");
     observed.versions.accepted = Some("3.6.99".into());
@@ -170,7 +170,7 @@ fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
 }
 
 #[test]
-fn nobody_can_join_during_a_downgrade_so_it_is_taken_up_again_later() {
+fn downgrade_is_cancelled_while_a_member_joins_and_resumed_afterwards() {
     let mut observed = asked("3.7.3", "3.6.16");
     observed.versions.downgrade = Some("3.6.0".into());
     observed.replicas = 4;
@@ -178,7 +178,7 @@ fn nobody_can_join_during_a_downgrade_so_it_is_taken_up_again_later() {
 }
 
 #[test]
-fn what_has_no_way_back_is_refused() {
+fn downgrade_that_etcd_does_not_support_is_refused() {
     let message = refusal(&asked("3.5.35", "3.4.30"));
     assert!(message.contains("3.5 can't be downgraded"), "{message}");
     let mut observed = asked("3.7.3", "3.6.16");
@@ -187,7 +187,7 @@ fn what_has_no_way_back_is_refused() {
 }
 
 #[test]
-fn what_is_refused_reaches_no_new_member() {
+fn refused_version_reaches_no_new_member() {
     let mut observed = asked("3.5.35", "3.7.3");
     observed.peers.remove(&1);
     observed.outdated.remove(&1);
@@ -214,7 +214,7 @@ fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
 }
 
 #[test]
-fn what_3_5_left_in_the_logs_is_dropped_before_3_7() {
+fn log_entries_of_3_5_are_dropped_before_an_upgrade_to_3_7() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.versions.oldest_log = Some("3.5.35".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));

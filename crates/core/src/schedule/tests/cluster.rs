@@ -202,7 +202,7 @@ fn a_cluster_that_is_there_again_keeps_its_backups() {
 }
 
 #[test]
-fn nothing_is_deleted_while_a_backup_still_runs() {
+fn stored_backups_are_not_deleted_while_a_backup_runs() {
     let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     let running = [backup(at("15T12:55"), 1)];
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &running, Deletion::NotBegun, at("15T14:00"));
@@ -211,7 +211,7 @@ fn nothing_is_deleted_while_a_backup_still_runs() {
 }
 
 #[test]
-fn they_are_deleted_once_for_each_cluster() {
+fn stored_backups_are_deleted_once_for_each_cluster() {
     let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     let runs = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::Runs { trouble: None }, at("15T13:01"));
     assert_eq!(runs.delete_backups_of, None);
@@ -231,7 +231,7 @@ fn they_are_deleted_once_for_each_cluster() {
 }
 
 #[test]
-fn what_could_not_be_deleted_is_told_and_tried_again_when_the_job_is_gone() {
+fn failed_deletion_is_reported_and_retried_when_its_job_is_gone() {
     let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
     let failed = Deletion::Failed { reason: "AccessDenied".to_owned(), message: "no".to_owned() };
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], failed, at("15T14:00"));
@@ -244,7 +244,7 @@ fn what_could_not_be_deleted_is_told_and_tried_again_when_the_job_is_gone() {
 }
 
 #[test]
-fn what_cannot_be_deleted_needs_no_stopping_and_is_told_once_it_is_to_be() {
+fn impossible_deletion_is_not_stopped_and_is_reported_once_requested() {
     let there = ObservedCluster::Present { uid: CLUSTER.to_owned() };
     let impossible = || Deletion::Impossible { message: "the template can't be filled".to_owned() };
     let plan = plan_with(&deleting(), &there, &[], impossible(), at("15T13:00"));

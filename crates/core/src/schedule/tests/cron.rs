@@ -54,7 +54,7 @@ fn fields_mean_what_they_mean_in_cron() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_a_sentence() {
+fn invalid_cron_expression_is_explained_in_a_sentence() {
     for (schedule, zone, expected) in [
         ("60 * * * *", "UTC", r#""60" is not a minute; there are 0 to 59"#),
         ("0 25 * * *", "UTC", r#""25" is not an hour; there are 0 to 23"#),

@@ -48,7 +48,7 @@ fn one_backup_makes_up_for_all_that_were_missed() {
 }
 
 #[test]
-fn what_is_later_than_the_deadline_is_left_out_and_told() {
+fn time_past_its_starting_deadline_is_skipped_and_reported() {
     let mut schedule = nightly_since("16T02:00");
     schedule.spec.starting_deadline_seconds = Some(600);
     assert_eq!(plan_at(&schedule, &[], at("16T03:10")).begin, Some(begin("16T03:00", 1)));
@@ -88,7 +88,7 @@ fn a_change_takes_effect_at_once_and_makes_up_for_nothing_before_it() {
 }
 
 #[test]
-fn what_comes_while_suspended_is_not_made_up_for() {
+fn time_that_comes_while_suspended_is_not_made_up_for() {
     let mut schedule = looked_at(&nightly(), &[], at("15T12:00"));
     schedule.spec.suspend = true;
     let plan = plan_at(&schedule, &[], at("16T02:00"));
@@ -114,7 +114,7 @@ fn a_schedule_that_was_created_suspended_does_not_make_up_for_that_either() {
 }
 
 #[test]
-fn what_happens_while_another_one_runs_is_up_to_the_policy() {
+fn concurrency_policy_decides_while_another_backup_runs() {
     let running = backup(at("15T03:00"), 1);
     let mut schedule = looked_at(&nightly(), std::slice::from_ref(&running), at("15T12:00"));
     for (policy, expected, stopped) in [
@@ -129,7 +129,7 @@ fn what_happens_while_another_one_runs_is_up_to_the_policy() {
 }
 
 #[test]
-fn what_had_to_wait_is_made_up_for_when_the_other_one_ends_unless_it_is_too_late() {
+fn delayed_backup_starts_when_the_running_one_ends_unless_it_is_too_late() {
     let mut schedule = looked_at(&nightly(), &[backup(at("15T03:00"), 1)], at("15T12:00"));
     schedule.spec.starting_deadline_seconds = Some(1800);
     let waiting = plan_at(&schedule, &[backup(at("15T03:00"), 1)], at("16T03:00"));

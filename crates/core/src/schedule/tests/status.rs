@@ -96,7 +96,7 @@ fn being_overdue_is_told_once_and_looked_for_in_time() {
 }
 
 #[test]
-fn what_is_resumed_or_changed_is_not_overdue_for_the_time_before() {
+fn resumed_or_changed_schedule_is_not_overdue_for_the_time_before() {
     let mut schedule = looked_at(&nightly(), &[], at("10T12:00"));
     schedule.spec.suspend = true;
     let mut schedule = looked_at(&schedule, &[], at("10T13:00"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_due_to_be_verified_is_verified_whatever_its_template_says() {
+    fn backup_due_for_verification_is_verified_whatever_its_template_says() {
         assert_eq!(made(false).spec.verify, Verify::None);
         assert_eq!(made(true).spec.verify, Verify::Restore);
         assert_eq!(made(true).spec.cluster_name.as_deref(), Some("my-etcd"));
