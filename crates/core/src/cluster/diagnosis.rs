@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_protocol::gate::REFUSED;
+use etcd_operator_protocol::report::RefusalReason;
 
 use crate::cluster::observed::{DataState, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
 
@@ -250,9 +250,9 @@ pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (u32, Identi
 }
 
 impl ProblemKind {
-    /// The kind of problem that the termination message of the gate means.
-    pub fn of_refusal(words: &str) -> Self {
-        if words.starts_with(REFUSED) { ProblemKind::DataLost } else { ProblemKind::Other }
+    /// The kind of problem that a refusal of the gate means.
+    pub fn of_refusal(reason: RefusalReason) -> Self {
+        if reason == RefusalReason::DataLost { ProblemKind::DataLost } else { ProblemKind::Other }
     }
 }
 

@@ -2,6 +2,7 @@
 //! garbage-collects what is deleted.
 
 use etcd_operator_protocol::gate::{DataDirContents, StartDecision, decide_start};
+use etcd_operator_protocol::report::Refusal;
 
 use super::coverage::Rule;
 use super::etcd::Etcd;
@@ -169,7 +170,7 @@ impl World {
                 self.disks[disk].data = None;
                 None
             }
-            StartDecision::Refuse(why) => Some(Problem::new(ProblemKind::of_refusal(&why), why)),
+            StartDecision::Refuse(why) => Some(Problem::new(ProblemKind::of_refusal(Refusal::new(&why).reason), why)),
         };
         let problem = match problem {
             Some(problem) => Some(problem),

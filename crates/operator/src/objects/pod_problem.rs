@@ -24,7 +24,7 @@ pub fn problem_of(pod: &Pod) -> Option<Problem> {
 
 fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
     if let Some((Refusal { reason, message }, at)) = refusal_of(container) {
-        let kind = if reason == RefusalReason::DataLost { ProblemKind::DataLost } else { ProblemKind::Other };
+        let kind = ProblemKind::of_refusal(reason);
         return Some(Problem { at, ..Problem::new(kind, message) });
     }
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref())?;
