@@ -14,7 +14,7 @@ mod schema;
 pub mod v1alpha1;
 
 pub use crds::all_crds;
-pub use etcd_operator_protocol::ids::{self, format_id, parse_id};
+pub use etcd_operator_protocol::ids::{self, ClusterId, MemberId};
 pub use v1alpha1::*;
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
 use crate::{
-    CompactionMode, DeletionPolicy, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdPeer, EtcdPeerSpec,
-    EtcdPeerStatus, Medium, PodTemplate, PullPolicy, all_crds,
+    ClusterId, CompactionMode, DeletionPolicy, EtcdCluster, EtcdClusterSpec, EtcdClusterStatus, EtcdPeer, EtcdPeerSpec,
+    EtcdPeerStatus, Medium, MemberId, PodTemplate, PullPolicy, all_crds,
 };
 
 const SAMPLE: &str = include_str!("../../../config/samples/etcd_v1alpha1_etcdcluster.yaml");
@@ -304,8 +304,8 @@ fn status_is_serialized_with_ids_as_etcd_prints_them() {
         }],
     });
     let status: EtcdClusterStatus = serde_json::from_value(written.clone()).unwrap();
-    assert_eq!(status.cluster_id(), Some(0xcdf8_1819_4e3a_8c32));
-    assert_eq!(status.member("c-0").unwrap().id(), Some(0x8e9e_05c5_2164_694d));
+    assert_eq!(status.cluster_id(), Some(ClusterId(0xcdf8_1819_4e3a_8c32)));
+    assert_eq!(status.member("c-0").unwrap().id(), Some(MemberId(0x8e9e_05c5_2164_694d)));
     assert_eq!(status.member("c-2"), None);
     assert_eq!(status.member("c-0").unwrap().volume_size.as_deref(), Some("10Gi"));
     assert_eq!((status.updated_replicas, status.target_version.as_deref()), (1, Some("3.6.16")));
@@ -323,7 +323,7 @@ fn status_is_serialized_with_ids_as_etcd_prints_them() {
         "lastDefragmentation": {"time": "2026-11-15T22:42:05Z", "compactedRevision": 7},
     });
     let status: EtcdPeerStatus = serde_json::from_value(written.clone()).unwrap();
-    assert_eq!((status.member_id(), status.cluster_id()), (Some(1), Some(2)));
+    assert_eq!((status.member_id(), status.cluster_id()), (Some(MemberId(1)), Some(ClusterId(2))));
     assert_eq!(serde_json::to_value(status).unwrap(), written);
 }
 

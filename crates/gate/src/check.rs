@@ -1,5 +1,6 @@
 //! Checks the data dir: compares what the operator expects with what is there, and decides whether etcd may start.
 
+use etcd_operator_protocol::ids::{ClusterId, MemberId};
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<String> {
             Ok(format!("may start: {}", describe(&found)))
         }
         StartDecision::Archive(why) => {
-            let label = expected.identity.map_or("unknown".to_owned(), |identity| format!("{:x}", identity.member_id));
+            let label = expected.identity.map_or("unknown".to_owned(), |identity| identity.member_id.to_string());
             let moved = archive(data_dir, &format!("before-{label}"));
             let moved = moved.with_context(|| format!("moving the stale data in {} aside", data_dir.display()))?;
             Ok(format!("may start with no data: {why}; it was moved to {}", moved.display()))
@@ -64,9 +65,10 @@ pub fn look(data_dir: &Path) -> anyhow::Result<DataDirContents> {
     let found = identity::read(data_dir).with_context(|| format!("reading {}", data_dir.display()))?;
     Ok(match found {
         identity::DataDir::Nothing => DataDirContents::Nothing,
-        identity::DataDir::Member(found) => {
-            DataDirContents::Member(Identity { member_id: found.member_id, cluster_id: found.cluster_id })
-        }
+        identity::DataDir::Member(found) => DataDirContents::Member(Identity {
+            member_id: MemberId(found.member_id),
+            cluster_id: ClusterId(found.cluster_id),
+        }),
         identity::DataDir::Unreadable(why) => DataDirContents::Unreadable(why),
     })
 }
@@ -83,7 +85,7 @@ pub fn clear_incomplete(data_dir: &Path, found: &DataDirContents) -> anyhow::Res
 fn describe(found: &DataDirContents) -> String {
     match found {
         DataDirContents::Nothing => "there is no data".to_owned(),
-        DataDirContents::Member(identity) => format!("the data is that of member {:x}", identity.member_id),
+        DataDirContents::Member(identity) => format!("the data is that of member {}", identity.member_id),
         DataDirContents::Unreadable(why) => format!("the data can't be read ({why})"),
     }
 }

@@ -1,13 +1,13 @@
 //! Whether a member may start on the data in its volume: what its pod says that it expects, and what follows if the data
 //! dir holds something else. The gate asks this before every start of etcd, the operator writes what is expected.
 
-use crate::ids::parse_id;
+use crate::ids::{ClusterId, MemberId};
 
 /// The identity of a member. A member that lost its data never returns under the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    pub member_id: u64,
-    pub cluster_id: u64,
+    pub member_id: MemberId,
+    pub cluster_id: ClusterId,
 }
 
 /// The data that a pod expects to find.
@@ -82,7 +82,7 @@ fn misconfigured(what: &str) -> StartDecision {
 }
 
 fn describe(identity: &Identity) -> String {
-    format!("member {:x} of the etcd cluster {:x}", identity.member_id, identity.cluster_id)
+    format!("member {} of the etcd cluster {}", identity.member_id, identity.cluster_id)
 }
 
 /// The data that a pod expects, parsed from the values that it carries; a missing one is empty. The error is the message of the
@@ -90,12 +90,12 @@ fn describe(identity: &Identity) -> String {
 pub fn read_expected_data(data: &str, member_id: &str, cluster_id: &str) -> Result<ExpectedData, String> {
     let data = read_data_state(data)
         .ok_or_else(|| format!("{MISCONFIGURED}{data:?} does not say whether there must be data"))?;
-    let identity = read_id(member_id)?.zip(read_id(cluster_id)?);
+    let identity = read_id(member_id, MemberId::parse)?.zip(read_id(cluster_id, ClusterId::parse)?);
     Ok(ExpectedData { data, identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }) })
 }
 
-fn read_id(text: &str) -> Result<Option<u64>, String> {
-    match (text, parse_id(text)) {
+fn read_id<T>(text: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, String> {
+    match (text, parse(text)) {
         ("", _) => Ok(None),
         (_, None) => Err(format!("{MISCONFIGURED}{text:?} is not an ID")),
         (_, id) => Ok(id),
@@ -119,8 +119,8 @@ pub fn stored_data_state(data: DataState) -> &'static str {
 mod tests {
     use super::*;
 
-    const OURS: Identity = Identity { member_id: 0xa, cluster_id: 0xc };
-    const OTHER: Identity = Identity { member_id: 0xb, cluster_id: 0xc };
+    const OURS: Identity = Identity { member_id: MemberId(0xa), cluster_id: ClusterId(0xc) };
+    const OTHER: Identity = Identity { member_id: MemberId(0xb), cluster_id: ClusterId(0xc) };
 
     fn expected(data: DataState, identity: Option<Identity>) -> ExpectedData {
         ExpectedData { data, identity }

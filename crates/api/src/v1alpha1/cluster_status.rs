@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::parse_id;
+use crate::ids::{ClusterId, MemberId};
 use crate::schema;
 
 /// What was last seen of the etcd cluster. The operator writes it.
@@ -83,9 +83,9 @@ impl EtcdClusterStatus {
         self.bootstrap.as_ref().or(self.birth.as_ref())
     }
 
-    /// The ID of the cluster as a number. `None` if it is not known.
-    pub fn cluster_id(&self) -> Option<u64> {
-        self.cluster_id.as_deref().and_then(parse_id)
+    /// The ID of the cluster. `None` if it is not known.
+    pub fn cluster_id(&self) -> Option<ClusterId> {
+        self.cluster_id.as_deref().and_then(ClusterId::parse)
     }
 
     /// The member with a name.
@@ -141,9 +141,9 @@ pub struct MemberStatus {
 }
 
 impl MemberStatus {
-    /// The ID of the member as a number. `None` if it is not one.
-    pub fn id(&self) -> Option<u64> {
-        parse_id(&self.id)
+    /// The ID of the member. `None` if it is not one.
+    pub fn id(&self) -> Option<MemberId> {
+        MemberId::parse(&self.id)
     }
 }
 

@@ -13,7 +13,7 @@ use super::pod_template::PodTemplate;
 use super::restore_from::RestoreFrom;
 use super::storage::Storage;
 use super::validation;
-use crate::ids::parse_id;
+use crate::ids::{ClusterId, MemberId};
 use crate::schema;
 
 /// What the member should be like. It cannot be changed, apart from `podTemplate.metadata` and `podTemplate.resources`,
@@ -230,13 +230,13 @@ pub struct Replacement {
 }
 
 impl EtcdPeerStatus {
-    /// The ID of the member as a number. `None` if it is not known.
-    pub fn member_id(&self) -> Option<u64> {
-        self.member_id.as_deref().and_then(parse_id)
+    /// The ID of the member. `None` if it is not known.
+    pub fn member_id(&self) -> Option<MemberId> {
+        self.member_id.as_deref().and_then(MemberId::parse)
     }
 
-    /// The ID of the cluster as a number. `None` if it is not known.
-    pub fn cluster_id(&self) -> Option<u64> {
-        self.cluster_id.as_deref().and_then(parse_id)
+    /// The ID of the cluster. `None` if it is not known.
+    pub fn cluster_id(&self) -> Option<ClusterId> {
+        self.cluster_id.as_deref().and_then(ClusterId::parse)
     }
 }

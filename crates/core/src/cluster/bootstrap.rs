@@ -1,18 +1,16 @@
 //! The stage of a cluster: not yet recorded, bootstrapping, or bootstrapped. A bootstrapped cluster is never
 //! bootstrapped again, and volumes of an earlier EtcdCluster are adopted rather than bootstrapped over.
 
-use etcd_operator_api::format_id;
-
-use crate::cluster::observed::{Bootstrap, Claim, Observed};
+use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Observed};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Nothing was ever started: how it will be bootstrapped is recorded first.
     ToRecord(Bootstrap),
     /// Volumes of an earlier EtcdCluster of this name exist: the cluster continues with them.
-    ToAdopt(u64),
+    ToAdopt(ClusterId),
     Bootstrapping(Bootstrap),
-    Bootstrapped(u64),
+    Bootstrapped(ClusterId),
     /// What an earlier cluster of this name left is still being deleted. Nothing may be built on it.
     ToWait(&'static str),
     /// What exists can't form one cluster.
@@ -37,7 +35,7 @@ pub fn stage_of(observed: &Observed) -> Stage {
     }
     let claimed = observed.claims.values().filter_map(|claim| claim.identity);
     let recorded = observed.peers.values().filter(|peer| !peer.deleting).filter_map(|peer| peer.identity);
-    let mut earlier: Vec<u64> = claimed.chain(recorded).map(|identity| identity.cluster_id).collect();
+    let mut earlier: Vec<ClusterId> = claimed.chain(recorded).map(|identity| identity.cluster_id).collect();
     earlier.sort_unstable();
     earlier.dedup();
     match earlier[..] {
@@ -90,8 +88,8 @@ fn unknown_claims(names: &[String]) -> String {
     )
 }
 
-fn several_clusters(ids: &[u64]) -> String {
-    let ids: Vec<String> = ids.iter().map(|id| format_id(*id)).collect();
+fn several_clusters(ids: &[ClusterId]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| id.to_string()).collect();
     format!(
         "the volume claims of this name hold data of different etcd clusters ({}); delete or rename those that you don't \
          want to be used",

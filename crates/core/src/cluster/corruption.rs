@@ -1,6 +1,7 @@
 //! What a comparison of the members' data means: a member that differs from the majority is corrupt. An inconclusive
 //! comparison does not prove that none is.
 
+use crate::cluster::observed::MemberId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::quorum::quorum;
@@ -15,7 +16,7 @@ pub struct Hash {
 
 /// The members whose hash differs from that of a majority, by ID. `None` if that is inconclusive: there are not two to
 /// compare, they don't cover the same revisions, or no majority agrees.
-pub fn differing_members(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> {
+pub fn differing_members(hashes: &BTreeMap<MemberId, Hash>) -> Option<BTreeSet<MemberId>> {
     let mut votes: BTreeMap<u32, usize> = BTreeMap::new();
     for hash in hashes.values() {
         *votes.entry(hash.hash).or_default() += 1;
@@ -31,14 +32,14 @@ pub fn differing_members(hashes: &BTreeMap<u64, Hash>) -> Option<BTreeSet<u64>> 
 /// The members that may be replaced after a comparison made just now, if `known` were known to differ before it. Of two
 /// members, none is provably right; but one that a majority has found to differ before, and that still differs while
 /// all the others agree, is corrupt.
-pub fn confirmed_by(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> BTreeSet<u64> {
+pub fn confirmed_by(hashes: &BTreeMap<MemberId, Hash>, known: &BTreeSet<MemberId>) -> BTreeSet<MemberId> {
     differing_members(hashes).or_else(|| still_differ(hashes, known)).unwrap_or_default()
 }
 
-fn still_differ(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
+fn still_differ(hashes: &BTreeMap<MemberId, Hash>, known: &BTreeSet<MemberId>) -> Option<BTreeSet<MemberId>> {
     let mut others = hashes.iter().filter(|(id, _)| !known.contains(id)).map(|(_, hash)| *hash);
     let right = others.next().filter(|right| others.all(|other| other == *right))?;
-    let compared: Vec<(u64, Hash)> = known.iter().filter_map(|id| Some((*id, *hashes.get(id)?))).collect();
+    let compared: Vec<(MemberId, Hash)> = known.iter().filter_map(|id| Some((*id, *hashes.get(id)?))).collect();
     let differs = |hash: &Hash| hash.hash != right.hash && hash.compact_revision == right.compact_revision;
     compared.iter().all(|(_, hash)| differs(hash)).then(|| compared.iter().map(|(id, _)| *id).collect())
 }
@@ -46,12 +47,12 @@ fn still_differ(hashes: &BTreeMap<u64, Hash>, known: &BTreeSet<u64>) -> Option<B
 /// The members that are known to differ after a comparison, if `known` were known before it. A member that was found to
 /// differ stays known until a conclusive comparison clears it, or it is no longer a member.
 pub fn known_after(
-    hashes: &BTreeMap<u64, Hash>,
-    known: &BTreeSet<u64>,
-    is_member: impl Fn(u64) -> bool,
-) -> BTreeSet<u64> {
+    hashes: &BTreeMap<MemberId, Hash>,
+    known: &BTreeSet<MemberId>,
+    is_member: impl Fn(MemberId) -> bool,
+) -> BTreeSet<MemberId> {
     let outcome = differing_members(hashes);
-    let is_cleared = |id: u64| outcome.is_some() && hashes.contains_key(&id);
+    let is_cleared = |id: MemberId| outcome.is_some() && hashes.contains_key(&id);
     let still_known = known.iter().copied().filter(|id| is_member(*id) && !is_cleared(*id));
     still_known.chain(outcome.iter().flatten().copied()).collect()
 }
@@ -63,18 +64,22 @@ mod tests {
     const NOBODY: [u64; 0] = [];
 
     /// Members 1, 2, 3 …, and what each reports: its hash and its compact revision.
-    fn hashes(said: &[(u32, u64)]) -> BTreeMap<u64, Hash> {
+    fn hashes(said: &[(u32, u64)]) -> BTreeMap<MemberId, Hash> {
         let hash = |(hash, compact_revision): &(u32, u64)| Hash { hash: *hash, compact_revision: *compact_revision };
-        (1..).zip(said.iter().map(hash)).collect()
+        (1..).map(MemberId).zip(said.iter().map(hash)).collect()
+    }
+
+    fn numbers(ids: BTreeSet<MemberId>) -> Vec<u64> {
+        ids.into_iter().map(|id| id.0).collect()
     }
 
     fn differing(said: &[(u32, u64)]) -> Option<Vec<u64>> {
-        differing_members(&hashes(said)).map(|ids| ids.into_iter().collect())
+        differing_members(&hashes(said)).map(numbers)
     }
 
     /// The members known to differ after a comparison, if 2 was known before it.
-    fn known_after_2(hashes: &BTreeMap<u64, Hash>, members: &[u64]) -> Vec<u64> {
-        known_after(hashes, &BTreeSet::from([2]), |id| members.contains(&id)).into_iter().collect()
+    fn known_after_2(hashes: &BTreeMap<MemberId, Hash>, members: &[u64]) -> Vec<u64> {
+        numbers(known_after(hashes, &BTreeSet::from([MemberId(2)]), |id| members.contains(&id.0)))
     }
 
     #[test]
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn known_finding_is_confirmed_in_a_tie_if_all_the_others_agree() {
         let confirmed = |said: &[(u32, u64)], known: &[u64]| -> Vec<u64> {
-            confirmed_by(&hashes(said), &known.iter().copied().collect()).into_iter().collect()
+            numbers(confirmed_by(&hashes(said), &known.iter().copied().map(MemberId).collect()))
         };
         assert_eq!(confirmed(&[(1, 5), (2, 5)], &[2]), [2], "the third of them is gone since");
         assert_eq!(confirmed(&[(1, 5), (2, 5)], &[]), NOBODY, "nobody can tell");
@@ -135,14 +140,14 @@ mod tests {
     #[test]
     fn finding_about_a_member_not_compared_is_kept() {
         let mut others = hashes(&[(1, 5), (2, 5), (1, 5), (1, 5), (3, 5)]);
-        others.remove(&2);
+        others.remove(&MemberId(2));
         assert_eq!(known_after_2(&others, &[1, 2, 3, 4, 5]), [2, 5]);
     }
 
     #[test]
     fn finding_about_a_removed_member_is_dropped() {
         let mut others = hashes(&[(1, 5), (2, 5), (1, 5)]);
-        others.remove(&2);
+        others.remove(&MemberId(2));
         assert_eq!(known_after_2(&others, &[1, 3, 4]), NOBODY);
         assert_eq!(known_after_2(&hashes(&[]), &[1, 3, 4]), NOBODY, "also if nothing could be compared");
     }

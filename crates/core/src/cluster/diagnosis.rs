@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use etcd_operator_protocol::report::RefusalReason;
 
-use crate::cluster::observed::{DataState, Identity, Member, Membership, Observed, Peer, Pod, Problem, ProblemKind};
+use crate::cluster::observed::{
+    DataState, Identity, Member, MemberId, Membership, Observed, Peer, Pod, Problem, ProblemKind,
+};
 
 /// Used instead of `replace_after` if the user never wants members replaced: a pod is restarted when its member was
 /// unreachable for half of it.
@@ -79,7 +81,7 @@ pub fn can_be_compared(observed: &Observed) -> bool {
 }
 
 /// Why a member that ran before can't have its data any more, if so.
-pub fn data_loss(observed: &Observed, ordinal: u32, member_id: u64) -> Option<String> {
+pub fn data_loss(observed: &Observed, ordinal: u32, member_id: MemberId) -> Option<String> {
     let name = observed.names.member_name(ordinal);
     let pod = observed.pods.get(&ordinal);
     if let Some(refusal) = pod.and_then(|pod| refusal_of(pod, member_id)) {
@@ -107,14 +109,14 @@ fn has_stale_refusal(observed: &Observed, ordinal: u32) -> bool {
 }
 
 /// The message of the gate when it did not find the data of a member that must have some.
-fn refusal_of(pod: &Pod, member_id: u64) -> Option<&str> {
+fn refusal_of(pod: &Pod, member_id: MemberId) -> Option<&str> {
     let expected = pod.expected.filter(|expected| expected.data == DataState::Existing)?;
     let is_about = expected.identity.is_some_and(|identity| identity.member_id == member_id);
     let problem = pod.problem.as_ref().filter(|problem| problem.kind == ProblemKind::DataLost && is_about)?;
     Some(&problem.message)
 }
 
-fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: u64) -> Diagnosis {
+fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: MemberId) -> Diagnosis {
     let known =
         if observed.membership.is_some() { &observed.observed_unhealthy_since } else { &observed.unhealthy_since };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
@@ -224,8 +226,8 @@ pub fn restart_after(observed: &Observed) -> i64 {
 }
 
 /// Since when each unhealthy member has been unhealthy, for the next reconcile.
-pub fn unhealthy_since(observed: &Observed) -> BTreeMap<u64, i64> {
-    let since = |id: u64| (id, observed.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
+pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, i64> {
+    let since = |id: MemberId| (id, observed.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
     match &observed.membership {
         Some(membership) => {
             membership.members.iter().filter(|it| !observed.is_healthy(it)).map(|it| since(it.id)).collect()

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::observed::Observed;
+use crate::cluster::observed::{MemberId, Observed};
 
 #[derive(Clone, Debug, Default)]
 pub struct HealthHistory {
     /// Since when each member was unhealthy in every observation, while a quorum answered and the cluster was not
     /// paused; by ID.
-    unhealthy: BTreeMap<u64, i64>,
+    unhealthy: BTreeMap<MemberId, i64>,
 }
 
 impl HealthHistory {
@@ -18,7 +18,7 @@ impl HealthHistory {
     pub fn keep(&mut self, observed: &mut Observed) {
         let looked_after = observed.membership.as_ref().filter(|_| observed.paused.is_none());
         let unhealthy = looked_after.iter().flat_map(|it| &it.members).filter(|member| !observed.is_healthy(member));
-        let since = |id: u64| (id, self.unhealthy.get(&id).copied().unwrap_or(observed.now));
+        let since = |id: MemberId| (id, self.unhealthy.get(&id).copied().unwrap_or(observed.now));
         self.unhealthy = unhealthy.map(|member| since(member.id)).collect();
         observed.observed_unhealthy_since = self.unhealthy.clone();
     }

@@ -4,7 +4,7 @@
 
 use sha1::{Digest, Sha1};
 
-use crate::cluster::observed::{Bootstrap, Identity};
+use crate::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId};
 use crate::names::ClusterNames;
 
 pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> Identity {
@@ -12,15 +12,15 @@ pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) ->
 }
 
 /// The ID of the cluster is derived from those of all initial members, in order.
-pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> u64 {
-    let mut members: Vec<u64> = (0..bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
+pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> ClusterId {
+    let mut members: Vec<MemberId> = (0..bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
     members.sort_unstable();
-    let bytes: Vec<u8> = members.into_iter().flat_map(u64::to_be_bytes).collect();
-    first_eight(&bytes)
+    let bytes: Vec<u8> = members.into_iter().flat_map(|id| id.0.to_be_bytes()).collect();
+    ClusterId(first_eight(&bytes))
 }
 
-fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> u64 {
-    first_eight(format!("{}{}", names.peer_url(ordinal), bootstrap.token).as_bytes())
+fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> MemberId {
+    MemberId(first_eight(format!("{}{}", names.peer_url(ordinal), bootstrap.token).as_bytes()))
 }
 
 fn first_eight(bytes: &[u8]) -> u64 {
@@ -37,11 +37,11 @@ mod tests {
         let names =
             ClusterNames { cluster: "my-cluster".into(), namespace: "default".into(), domain: "cluster.local".into() };
         let bootstrap = Bootstrap { token: "a67ac203-ad99-4151-b352-c406c9ff41f8".into(), size: 3 };
-        let members = [0x62b1cba203322599, 0xf53559f13cb55b88, 0x619197a9a6633326];
+        let members = [0x62b1cba203322599, 0xf53559f13cb55b88, 0x619197a9a6633326].map(MemberId);
         for (ordinal, member_id) in (0..).zip(members) {
             assert_eq!(
                 identity_of(&names, &bootstrap, ordinal),
-                Identity { member_id, cluster_id: 0x4bf6b07483cbcacc }
+                Identity { member_id, cluster_id: ClusterId(0x4bf6b07483cbcacc) }
             );
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::diagnosis::members_of_pods;
-use crate::cluster::observed::{Bootstrap, Claim, Identity, Membership, Observed, Pod};
+use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, Membership, Observed, Pod};
 use crate::cluster::step::Step;
 
 /// How long after it should have terminated a pod is force-deleted.
@@ -44,7 +44,7 @@ pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: u
 }
 
 /// Whether a claim holds data of a cluster, or was created for it.
-fn is_of_cluster(observed: &Observed, cluster_id: u64, claim: &Claim) -> bool {
+fn is_of_cluster(observed: &Observed, cluster_id: ClusterId, claim: &Claim) -> bool {
     match (claim.identity, bootstrap_of(observed, cluster_id)) {
         (Some(identity), _) => identity.cluster_id == cluster_id,
         (None, Some(bootstrap)) => is_unmarked_initial_claim(claim, &bootstrap),
@@ -58,7 +58,7 @@ pub fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
 }
 
 /// How a cluster was bootstrapped. For a recreated EtcdCluster, only the claims of the earlier one record it.
-pub fn bootstrap_of(observed: &Observed, cluster_id: u64) -> Option<Bootstrap> {
+pub fn bootstrap_of(observed: &Observed, cluster_id: ClusterId) -> Option<Bootstrap> {
     let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
     let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
     observed.bootstrap.clone().or_else(noted)

@@ -1,7 +1,7 @@
 //! Maintenance of members: databases with much unused space are defragmented, and alarms whose cause is gone are
 //! disarmed. It waits until there is nothing else to do.
 
-use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, Membership, Observed};
+use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, MemberId, Membership, Observed};
 use crate::cluster::step::{Plan, Step};
 
 /// A database is worth defragmenting from this size in bytes on, if this percentage of it is unused.
@@ -16,7 +16,7 @@ const SHORT_PAUSE: i64 = 10;
 /// The alarms of members that are gone: nothing else would ever disarm them, and etcd refuses writes until then. An
 /// alarm without a member (0) is about the current ones.
 pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
-    let is_about_others = |id: u64| id != 0 && membership.member(id).is_none();
+    let is_about_others = |id: MemberId| id != MemberId::default() && membership.member(id).is_none();
     observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(Step::Disarm).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::cluster::draining::{awaits_handover, is_leaving};
 use crate::cluster::initial_members;
 use crate::cluster::leftovers::{bootstrap_of, is_unmarked_initial_claim, stop_pod_of_removed};
 use crate::cluster::observed::{
-    Bootstrap, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
+    Bootstrap, ClusterId, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
 };
 use crate::cluster::recreate::model_of_new;
 use crate::cluster::step::{Start, Step};
@@ -39,7 +39,7 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
 /// Restarts every known member of a cluster that can't be queried: this is how it recovers from a power cut, or after
 /// it was deleted and recreated. No member starts without data: one that has none waits until the others can be
 /// queried.
-pub fn restart_known_members(observed: &Observed, cluster_id: u64) -> Vec<Step> {
+pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<Step> {
     let mut steps = Vec::new();
     let bootstrap = bootstrap_of(observed, cluster_id);
     let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();

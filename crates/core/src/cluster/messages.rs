@@ -1,6 +1,6 @@
 //! Descriptions of steps for the user.
 
-use etcd_operator_api::{ConditionReason, format_id};
+use etcd_operator_api::ConditionReason;
 
 use crate::cluster::observed::{Alarm, Observed};
 use crate::cluster::step::Step;
@@ -13,7 +13,7 @@ pub fn describe(observed: &Observed, step: &Step) -> Option<(ConditionReason, St
             (ConditionReason::Bootstrapping, format!("bootstrapping a cluster of {} members", bootstrap.size))
         }
         Step::RecordClusterId(id) => {
-            (ConditionReason::Bootstrapped, format!("members formed etcd cluster {}", format_id(*id)))
+            (ConditionReason::Bootstrapped, format!("members formed etcd cluster {}", id.to_string()))
         }
         Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
             (ConditionReason::StartingMember, format!("starting {}", name(ordinal)))

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etcd_operator_api::format_id;
 pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
+pub use etcd_operator_protocol::ids::{ClusterId, MemberId};
 
 use crate::cluster::spec_diff::SpecDiff;
 use crate::names::ClusterNames;
@@ -36,7 +36,7 @@ pub struct Observed {
     /// How the cluster is bootstrapped, recorded before it was.
     pub bootstrap: Option<Bootstrap>,
     /// The ID that etcd gave the cluster. Once it is recorded, nothing is ever bootstrapped again.
-    pub cluster_id: Option<u64>,
+    pub cluster_id: Option<ClusterId>,
     pub versions: Versions,
     /// The state of the backup that precedes an upgrade to another minor version.
     pub backup_first: BackupFirst,
@@ -56,14 +56,14 @@ pub struct Observed {
     /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
     pub local_membership: Option<Membership>,
     /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
-    pub unhealthy_since: BTreeMap<u64, i64>,
+    pub unhealthy_since: BTreeMap<MemberId, i64>,
     /// The same as observed by this process itself, while a quorum answered and the cluster was not paused.
-    pub observed_unhealthy_since: BTreeMap<u64, i64>,
+    pub observed_unhealthy_since: BTreeMap<MemberId, i64>,
     pub alarms: BTreeSet<Alarm>,
     /// The revision up to which history was compacted. Queried only when space is short.
     pub compacted: Option<i64>,
     /// The members whose data differs from that of a majority, by ID.
-    pub differing: BTreeSet<u64>,
+    pub differing: BTreeSet<MemberId>,
 }
 
 /// The versions of etcd that matter, in the form `3.6.16`.
@@ -96,7 +96,7 @@ impl Versions {
 /// An alarm of etcd, raised when it can't continue by itself. It stays until a client disarms it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alarm {
-    pub member_id: u64,
+    pub member_id: MemberId,
     pub kind: AlarmKind,
 }
 
@@ -142,7 +142,7 @@ pub struct Defragmentation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The member that was replaced.
-    pub member_id: u64,
+    pub member_id: MemberId,
     pub at: i64,
     /// How often members of this name were replaced in close succession.
     pub count: u32,
@@ -257,7 +257,7 @@ pub struct Claim {
 pub struct Answer {
     pub identity: Identity,
     /// The leader, as this member sees it.
-    pub leader: Option<u64>,
+    pub leader: Option<MemberId>,
     pub learner: bool,
     pub version: String,
     /// The version whose binaries could read its data, if it reports one.
@@ -272,13 +272,13 @@ pub struct Answer {
 /// The members of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    pub cluster_id: u64,
+    pub cluster_id: ClusterId,
     pub members: Vec<Member>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    pub id: u64,
+    pub id: MemberId,
     /// The ordinal from its name or its peer URL. `None` if this operator did not create it.
     pub ordinal: Option<u32>,
     pub peer_url: String,
@@ -294,7 +294,7 @@ impl Observed {
 
     /// The name of a member, or its ID if this operator did not create it.
     pub fn name_of(&self, member: &Member) -> String {
-        member.ordinal.map_or_else(|| format_id(member.id), |ordinal| self.names.member_name(ordinal))
+        member.ordinal.map_or_else(|| member.id.to_string(), |ordinal| self.names.member_name(ordinal))
     }
 
     /// Whether a member answers as it should: a voter must answer a linearizable read, a learner any request.
@@ -325,8 +325,8 @@ impl Observed {
     }
 
     /// The member that most others see as the leader.
-    pub fn leader(&self) -> Option<u64> {
-        let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+    pub fn leader(&self) -> Option<MemberId> {
+        let mut votes: BTreeMap<MemberId, usize> = BTreeMap::new();
         for answer in self.answers.values().flatten() {
             if let Some(leader) = answer.leader {
                 *votes.entry(leader).or_default() += 1;
@@ -337,7 +337,7 @@ impl Observed {
 }
 
 impl Membership {
-    pub fn member(&self, id: u64) -> Option<&Member> {
+    pub fn member(&self, id: MemberId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
 

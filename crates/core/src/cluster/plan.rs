@@ -2,7 +2,7 @@
 //! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
 //! its execution may stop after any step.
 
-use etcd_operator_api::{Pace, WaitReason, format_id};
+use etcd_operator_api::{Pace, WaitReason};
 
 use crate::cluster::acceptance::adopt_version;
 use crate::cluster::bootstrap::{Stage, stage_of};
@@ -10,7 +10,7 @@ use crate::cluster::initial_members;
 use crate::cluster::leftovers::remove_leftovers;
 use crate::cluster::maintenance::{disarm_orphans, next_maintenance};
 use crate::cluster::members::{keep_members_running, restart_known_members, start_initial_members};
-use crate::cluster::observed::{Bootstrap, Observed, Pod};
+use crate::cluster::observed::{Bootstrap, ClusterId, Observed, Pod};
 use crate::cluster::recovery::{recover_members, restart_unresponsive_initial_member, restart_unresponsive_pod};
 use crate::cluster::recreate::{recreate_broken, recreate_stopped_members};
 use crate::cluster::rollout::next_change;
@@ -90,7 +90,7 @@ fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     format!("{message}; {} ready, but the operator can't connect: check network policies", unreached.join(", "))
 }
 
-fn keep(observed: &Observed, cluster_id: u64) -> Plan {
+fn keep(observed: &Observed, cluster_id: ClusterId) -> Plan {
     let Some(membership) = &observed.membership else {
         if let Some(plan) = adopt_version(observed) {
             return plan;
@@ -121,11 +121,11 @@ fn keep(observed: &Observed, cluster_id: u64) -> Plan {
     Plan { steps, waiting: next.waiting }
 }
 
-fn wrong_cluster(found: u64, expected: u64) -> Plan {
+fn wrong_cluster(found: ClusterId, expected: ClusterId) -> Plan {
     let message = format!(
         "members belong to etcd cluster {}, expected {}; nothing is changed",
-        format_id(found),
-        format_id(expected)
+        found.to_string(),
+        expected.to_string()
     );
     Plan::waiting(WaitReason::WrongCluster, message)
 }

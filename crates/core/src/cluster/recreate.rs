@@ -2,7 +2,7 @@
 //! follow the spec one at a time: that is [`rollout`](super::rollout).
 
 use crate::cluster::acceptance::before_any_change;
-use crate::cluster::observed::{Member, Membership, Observed, Peer, Pod};
+use crate::cluster::observed::{Member, MemberId, Membership, Observed, Peer, Pod};
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::UpdateMethod;
 use crate::cluster::step::{Model, Plan, Step};
@@ -66,7 +66,7 @@ pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A learner that makes no progress and was created from an outdated spec is removed, so that one from the current spec
 /// can join.
-pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: u64) -> Vec<Step> {
+pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: MemberId) -> Vec<Step> {
     // A missing pod counts too: it may be rejected.
     if observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_none()) {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! The next change of the membership, one at a time: new members join as learners and are promoted when they have
 //! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
-use etcd_operator_api::{WaitReason, format_id};
+use etcd_operator_api::WaitReason;
 
 use crate::cluster::leftovers::delete_leftovers;
 use crate::cluster::observed::{Member, Membership, Observed};
@@ -52,7 +52,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
             WaitReason::UnmanagedLearner,
             format!(
                 "learner {} was not added by this operator: promote or remove it with etcdctl",
-                format_id(learner.id)
+                learner.id.to_string()
             ),
         );
     };

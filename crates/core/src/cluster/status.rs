@@ -1,7 +1,7 @@
 //! The status to report about a cluster: from what etcd itself reports, never from the phases of pods alone.
 
 use etcd_operator_api::labels::selector_of_cluster;
-use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus, format_id};
+use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::cluster::diagnosis::{data_loss, known_members, unhealthy_since};
 use crate::cluster::initial_members;
 use crate::cluster::maintenance::is_out_of_space;
 use crate::cluster::messages::describe;
-use crate::cluster::observed::{AlarmKind, Answer, Member, Membership, Observed, Pod};
+use crate::cluster::observed::{AlarmKind, Answer, Member, MemberId, Membership, Observed, Pod};
 use crate::cluster::progress::{progress, updated};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::Plan;
@@ -119,18 +119,18 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
 }
 
 /// The voters by ordinal and ID, from the best source that is left.
-fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(u32, u64)> {
+fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(u32, MemberId)> {
     if let Some(local_membership) = &observed.local_membership {
         return local_membership.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
     }
     let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
-    let reported: Vec<(u32, u64)> =
+    let reported: Vec<(u32, MemberId)> =
         reported.filter_map(|voter| Some((observed.names.ordinal_of_name(&voter.name)?, voter.id()?))).collect();
     if !reported.is_empty() {
         return reported;
     }
     let recorded = known_members(observed).filter(|(_, _, started)| *started);
-    let recorded: Vec<(u32, u64)> = recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
+    let recorded: Vec<(u32, MemberId)> = recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
     match &observed.bootstrap {
         Some(bootstrap) if recorded.is_empty() => {
             let initial_member =
@@ -246,7 +246,7 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
 /// The health of voters that another client added can't be queried; they count for the quorum, so they are reported.
 fn unmanaged_voters(observed: &Observed) -> impl Iterator<Item = String> {
     let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
-    voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", format_id(voter.id)))
+    voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", voter.id.to_string()))
 }
 
 /// Corruption that etcd reports and no majority confirms.
@@ -323,7 +323,7 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
     let reported_size = previous.member(&name).and_then(|member| member.db_size);
     MemberStatus {
         name,
-        id: format_id(member.id),
+        id: member.id.to_string(),
         role: Some(role),
         version: answer.map(|answer| answer.version.clone()),
         healthy: Some(observed.is_healthy(member)),
@@ -346,7 +346,7 @@ fn size_to_report(now: i64, reported: Option<i64>) -> i64 {
     }
 }
 
-fn name_of(observed: &Observed, member_id: u64) -> Option<String> {
+fn name_of(observed: &Observed, member_id: MemberId) -> Option<String> {
     observed.membership.as_ref()?.member(member_id).map(|member| observed.name_of(member))
 }
 

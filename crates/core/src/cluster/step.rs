@@ -3,7 +3,9 @@
 
 use etcd_operator_api::WaitReason;
 
-use crate::cluster::observed::{Alarm, Bootstrap, Defragmentation, ExpectedData, Identity, Replacement};
+use crate::cluster::observed::{
+    Alarm, Bootstrap, ClusterId, Defragmentation, ExpectedData, Identity, MemberId, Replacement,
+};
 
 /// Something to do. Every step is idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub enum Step {
     /// Record how the cluster will be bootstrapped, before anything is started.
     RecordBootstrap(Bootstrap),
     /// Record that the cluster is bootstrapped. After that, nothing is bootstrapped again.
-    RecordClusterId(u64),
+    RecordClusterId(ClusterId),
     CreatePeer {
         ordinal: u32,
         initial: bool,
@@ -100,12 +102,12 @@ pub enum Step {
     },
     Promote {
         ordinal: u32,
-        member_id: u64,
+        member_id: MemberId,
     },
     MoveLeader {
         from: u32,
         to: u32,
-        to_id: u64,
+        to_id: MemberId,
     },
     /// Record in the EtcdPeer that a member is replaced, before it is.
     RecordReplacement {
@@ -114,7 +116,7 @@ pub enum Step {
     },
     RemoveMember {
         ordinal: u32,
-        member_id: u64,
+        member_id: MemberId,
         why: String,
     },
     /// Record in the EtcdPeer that a database is defragmented, before it is.

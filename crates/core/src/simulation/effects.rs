@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
-use crate::cluster::observed::{Claim, Member, Peer};
+use crate::cluster::observed::{Claim, Member, MemberId, Peer};
 use crate::cluster::plan::{Model, Step};
 use crate::cluster::quorum::quorum;
 
@@ -129,7 +129,7 @@ pub fn fence_pod(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, 
     }
     world.coverage.judge(Rule::FencedPodsDoNotRun);
     let runs = world.process_of(ordinal).filter(|process| world.machines[process.machine].on);
-    let is_member = |id: u64| world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some());
+    let is_member = |id: MemberId| world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some());
     if runs.is_some_and(|process| is_member(process.identity.member_id)) {
         return Err(format!("c-{ordinal}'s pod is given up while its member may still run"));
     }
@@ -149,7 +149,7 @@ pub fn delete_claim(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effec
     };
     let held = claim.disk.and_then(|disk| world.disks[disk].data).map(|data| data.identity.member_id);
     if let Some(member) = held.and_then(|id| etcd.member(id)).or(etcd.member_at(ordinal)) {
-        return Err(format!("c-{ordinal}'s claim is deleted, and {:x} is a member", member.id));
+        return Err(format!("c-{ordinal}'s claim is deleted, and {} is a member", member.id));
     }
     Ok(changed(world.api.claims.get_mut(&ordinal), |claim| claim.claim.deleting = true))
 }
@@ -180,7 +180,7 @@ pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
 }
 
 /// Rule 1: the healthy voters that remain are a quorum of those that remain; and no member is replaced without need.
-pub fn check_removal(world: &World, ordinal: u32, id: u64) -> Result<(), Broken> {
+pub fn check_removal(world: &World, ordinal: u32, id: MemberId) -> Result<(), Broken> {
     let Some(etcd) = &world.etcd else { return Ok(()) };
     let Some(leaving) = etcd.member(id) else { return Ok(()) };
     world.coverage.judge(Rule::RemovalSparesTheLeader);

@@ -4,16 +4,16 @@
 use super::coverage::Rule;
 use super::world::{Broken, Process, World, minor_of};
 use crate::cluster::initial_members::{cluster_id, identity_of};
-use crate::cluster::observed::{Bootstrap, Member, Membership};
+use crate::cluster::observed::{Bootstrap, ClusterId, Member, MemberId, Membership};
 use crate::cluster::quorum::quorum;
 use crate::cluster::tests::support::names;
 
 pub struct Etcd {
     /// What its ID and those of its initial members are derived from.
     pub bootstrap: Bootstrap,
-    pub cluster_id: u64,
+    pub cluster_id: ClusterId,
     pub members: Vec<Member>,
-    pub leader: Option<u64>,
+    pub leader: Option<MemberId>,
     /// The cluster version, once the members agree on one: its minor.
     pub minor: Option<u64>,
     /// The minor version that is the target of a downgrade.
@@ -43,7 +43,7 @@ impl Etcd {
         Membership { cluster_id: self.cluster_id, members: self.members.clone() }
     }
 
-    pub fn member(&self, id: u64) -> Option<&Member> {
+    pub fn member(&self, id: MemberId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
 
@@ -73,11 +73,11 @@ impl Etcd {
 
     pub fn add_learner(&mut self, ordinal: u32) {
         self.added += 1;
-        self.members.push(new_member(1000 + self.added, ordinal, true));
+        self.members.push(new_member(MemberId(1000 + self.added), ordinal, true));
     }
 }
 
-fn new_member(id: u64, ordinal: u32, learner: bool) -> Member {
+fn new_member(id: MemberId, ordinal: u32, learner: bool) -> Member {
     Member { id, ordinal: Some(ordinal), peer_url: names().peer_url(ordinal), started: false, learner }
 }
 
@@ -100,7 +100,8 @@ impl World {
     /// A membership change goes through the log: once it took effect, a quorum has everything before it.
     pub fn replicate_to_a_quorum(&mut self) {
         let Some(etcd) = &self.etcd else { return };
-        let voters: Vec<u64> = etcd.voters().filter(|voter| etcd.is_up(self, voter)).map(|voter| voter.id).collect();
+        let voters: Vec<MemberId> =
+            etcd.voters().filter(|voter| etcd.is_up(self, voter)).map(|voter| voter.id).collect();
         let (needed, acknowledged) = (quorum(etcd.voters().count()), etcd.acknowledged);
         let mut running: Vec<&mut Process> =
             self.processes.iter_mut().filter(|it| voters.contains(&it.identity.member_id)).collect();
@@ -123,7 +124,7 @@ impl World {
 
     /// The leader raises the cluster version when all members run the new one, and lowers it for a downgrade. Each
     /// member's data follows some time later.
-    fn agree_on_a_version(&mut self, etcd: &mut Etcd, up: &[u64]) {
+    fn agree_on_a_version(&mut self, etcd: &mut Etcd, up: &[MemberId]) {
         let running = self.processes.iter().filter(|process| up.contains(&process.identity.member_id));
         let minors: Vec<u64> = running.map(|process| minor_of(&process.version)).collect();
         let lowest = minors.iter().copied().min().unwrap_or_default();
@@ -161,12 +162,12 @@ impl World {
             .map(|it| it.pod)
             .collect();
         self.processes.retain(|process| !removed.contains(&process.pod));
-        let up: Vec<u64> = etcd.members.iter().filter(|it| etcd.is_up(self, it)).map(|it| it.id).collect();
-        let index_of = |world: &World, id: u64| {
+        let up: Vec<MemberId> = etcd.members.iter().filter(|it| etcd.is_up(self, it)).map(|it| it.id).collect();
+        let index_of = |world: &World, id: MemberId| {
             let runs = world.processes.iter().find(|process| process.identity.member_id == id);
             runs.map_or(0, |process| process.index)
         };
-        let voters: Vec<u64> = etcd.voters().map(|voter| voter.id).filter(|id| up.contains(id)).collect();
+        let voters: Vec<MemberId> = etcd.voters().map(|voter| voter.id).filter(|id| up.contains(id)).collect();
         let most = voters.iter().map(|id| index_of(self, *id)).max().unwrap_or_default();
         if etcd.acknowledged > 0 {
             self.coverage.judge(Rule::AcknowledgedWritesStay);
@@ -191,7 +192,7 @@ impl World {
         }
         // A write needs a quorum; the other members may lag for a while.
         let may_lag = voters.len() - quorum(etcd.voters().count());
-        let behind: Vec<u64> = (0..may_lag).map(|_| voters[self.random.below(voters.len())]).collect();
+        let behind: Vec<MemberId> = (0..may_lag).map(|_| voters[self.random.below(voters.len())]).collect();
         let slow_learner = self.random.percent(40);
         for process in &mut self.processes {
             let id = process.identity.member_id;

@@ -2,6 +2,7 @@
 
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World};
+use crate::cluster::observed::MemberId;
 
 /// One event. The numbers before the names in `next` are its relative frequency.
 #[derive(Clone, Copy, Debug)]
@@ -265,7 +266,8 @@ fn edit(world: &mut World, event: Event) {
 fn elect(world: &mut World, ordinal: u32) -> bool {
     let Some(etcd) = &world.etcd else { return false };
     let candidate = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
-    let whole = |id: u64| world.processes.iter().any(|it| it.identity.member_id == id && it.index >= etcd.acknowledged);
+    let whole =
+        |id: MemberId| world.processes.iter().any(|it| it.identity.member_id == id && it.index >= etcd.acknowledged);
     if let Some(candidate) = candidate.filter(|id| whole(*id) && etcd.has_quorum(world))
         && let Some(etcd) = &mut world.etcd
     {

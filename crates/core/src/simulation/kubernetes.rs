@@ -217,7 +217,7 @@ impl World {
         if removed {
             return crash("the member was removed");
         }
-        self.note(|| format!("kubelet: c-{ordinal} runs as {:x}", data.identity.member_id));
+        self.note(|| format!("kubelet: c-{ordinal} runs as {}", data.identity.member_id));
         let machine = pod.node.unwrap_or_default();
         let (identity, index) = (data.identity, data.index);
         self.processes.push(Process {
@@ -355,7 +355,7 @@ impl World {
             self.coverage.judge(Rule::LostDataDoesNotReturn);
         }
         if noted && self.api.cluster.cluster_id.is_some() {
-            return Err(format!("c-{ordinal} lost its data and returns as {:x} again", identity.member_id));
+            return Err(format!("c-{ordinal} lost its data and returns as {} again", identity.member_id));
         }
         Ok(identity)
     }

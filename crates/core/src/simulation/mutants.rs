@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::cluster::observed::{DataState, Observed};
+use crate::cluster::observed::{DataState, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::scaling::next_membership_change;
 use crate::cluster::spec_diff::UpdateMethod;
@@ -134,7 +134,7 @@ impl Mutant {
             Mutant::PromotesWithoutAdding => {
                 for step in &mut planned.steps {
                     if let Step::AddLearner { ordinal } = *step {
-                        *step = Step::Promote { ordinal, member_id: 1 };
+                        *step = Step::Promote { ordinal, member_id: MemberId(1) };
                     }
                 }
             }
@@ -270,6 +270,6 @@ fn restart(ordinal: u32) -> Step {
     Step::RecreatePeer { ordinal, why: "a mutant wants it".to_owned() }
 }
 
-fn removal(ordinal: u32, member_id: u64) -> Step {
+fn removal(ordinal: u32, member_id: MemberId) -> Step {
     Step::RemoveMember { ordinal, member_id, why: "a mutant wants it".to_owned() }
 }

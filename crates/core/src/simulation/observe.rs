@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::etcd::Etcd;
 use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, fits_no_node, minor_of};
-use crate::cluster::observed::{Answer, Claim, Membership, Observed, Peer, Pod, Versions};
+use crate::cluster::observed::{Answer, Claim, MemberId, Membership, Observed, Peer, Pod, Versions};
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
 use crate::cluster::tests::support::names;
@@ -120,15 +120,17 @@ impl World {
     /// The members whose data differs from that of a majority, according to a comparison of all voters; or that were
     /// known to differ before, while all the others agree. `None` if they can't be compared, or the comparison is
     /// inconclusive.
-    pub fn differing(&self, known: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
+    pub fn differing(&self, known: &BTreeSet<MemberId>) -> Option<BTreeSet<MemberId>> {
         let etcd = self.quorum()?;
-        let is_heard = |id: u64| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
+        let is_heard =
+            |id: MemberId| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
         if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {
             return None;
         }
         let is_corrupt = |process: &&Process| self.disks[process.disk].data.is_some_and(|data| data.corrupt);
         let running = self.processes.iter().filter(|process| etcd.connects(self, process));
-        let corrupt: BTreeSet<u64> = running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
+        let corrupt: BTreeSet<MemberId> =
+            running.filter(is_corrupt).map(|process| process.identity.member_id).collect();
         let right = etcd.voters().filter(|it| !corrupt.contains(&it.id)).count();
         let is_known = right > 0 && corrupt.iter().all(|id| known.contains(id));
         (right >= quorum(etcd.voters().count()) || is_known).then_some(corrupt)

@@ -17,7 +17,7 @@ use super::trace::{all_of, brief};
 use super::world::{Api, Broken, PodObject, World, is_refused};
 use crate::cluster::diagnosis::unhealthy_since;
 use crate::cluster::health_history::HealthHistory;
-use crate::cluster::observed::{Claim, Observed, Peer};
+use crate::cluster::observed::{Claim, MemberId, Observed, Peer};
 use crate::cluster::plan::{Plan, Start, Step, is_confirmed};
 use crate::cluster::status::status_to_report;
 
@@ -28,7 +28,7 @@ pub struct Operator {
     /// What it remembers of earlier observations, until it crashes.
     history: HealthHistory,
     /// The members whose data was found to differ, until a comparison clears them.
-    findings: BTreeSet<u64>,
+    findings: BTreeSet<MemberId>,
     work: Option<Work>,
 }
 
@@ -86,7 +86,7 @@ impl Operator {
         let mut observed = world.observe(&self.cache);
         self.history.keep(&mut observed);
         // An inconclusive comparison keeps the earlier findings, except about members that have left.
-        let is_member = |id: &u64| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
+        let is_member = |id: &MemberId| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
         self.findings.retain(is_member);
         self.findings = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
         observed.differing = self.findings.clone();
@@ -287,7 +287,7 @@ impl Operator {
             check_removal(world, *ordinal, *member_id)?;
         }
         world.replicate_to_a_quorum();
-        let up = |world: &World, id: u64| {
+        let up = |world: &World, id: MemberId| {
             world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some_and(|it| etcd.is_up(world, it)))
         };
         let target_is_up = match step {

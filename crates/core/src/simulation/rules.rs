@@ -8,7 +8,7 @@ use super::coverage::Rule;
 use super::faults::version_of;
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
-use crate::cluster::observed::DataState;
+use crate::cluster::observed::{DataState, MemberId};
 use crate::cluster::plan::Plan;
 use crate::cluster::quorum::quorum;
 
@@ -26,7 +26,7 @@ pub fn check(world: &World) -> Result<(), Broken> {
                 return Err(format!("two processes of c-{} share a disk", process.ordinal));
             }
             if process.identity == other.identity {
-                return Err(format!("two processes run as {:x}", process.identity.member_id));
+                return Err(format!("two processes run as {}", process.identity.member_id));
             }
         }
     }
@@ -204,7 +204,7 @@ fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
         return Ok(());
     }
     let etcd = world.etcd.as_ref().ok_or_else(stuck)?;
-    let keeps = |id: u64| {
+    let keeps = |id: MemberId| {
         // A deleted claim is gone as soon as no pod uses it, and no new pod can.
         let claimed = world.api.claims.values().filter(|claim| !claim.claim.deleting).filter_map(|claim| claim.disk);
         let disks = claimed.chain(world.api.pods.values().filter_map(|pod| pod.own_disk));
@@ -221,8 +221,9 @@ fn check_lost_for_good(world: &World, plan: &Plan) -> Result<(), Broken> {
     world.coverage.judge(Rule::LossIsReported);
     let (status, reason) = condition(world, "Available");
     // The members of a cluster may never have been recorded, or the record was lost when it was deleted and recreated.
-    let reported: BTreeSet<u64> = world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();
-    let is_noted = etcd.members.iter().map(|member| member.id).collect::<BTreeSet<u64>>() == reported;
+    let reported: BTreeSet<MemberId> =
+        world.api.cluster.status.members.iter().filter_map(|member| member.id()).collect();
+    let is_noted = etcd.members.iter().map(|member| member.id).collect::<BTreeSet<MemberId>>() == reported;
     let knows_better = is_noted && etcd.acknowledged > 0 && world.api.cluster.lives == 0 && !only_hangs;
     if status != "False" || (reason != "QuorumLost" && knows_better) {
         return Err(format!("{left} voters have data, no quorum, and the status says {status}, {reason}"));

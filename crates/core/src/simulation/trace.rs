@@ -12,7 +12,7 @@ pub fn all_of(steps: &[Step]) -> String {
 pub fn brief(step: &Step) -> String {
     match step {
         Step::RecordBootstrap(bootstrap) => format!("RecordBootstrap of {}", bootstrap.size),
-        Step::RecordClusterId(id) => format!("RecordClusterId {id:x}"),
+        Step::RecordClusterId(id) => format!("RecordClusterId {id}"),
         Step::CreatePeer { ordinal, model: Model::Spec, .. } => format!("CreatePeer c-{ordinal}"),
         Step::CreatePeer { ordinal, model, .. } => format!("CreatePeer c-{ordinal} as {model:?}"),
         Step::DrainPod { ordinal } => format!("DrainPod c-{ordinal}"),
@@ -26,11 +26,11 @@ pub fn brief(step: &Step) -> String {
         Step::EnableDowngrade(version) => format!("EnableDowngrade to {version}"),
         Step::CancelDowngrade => "CancelDowngrade".to_owned(),
         Step::RecordMember { ordinal, identity, started } => {
-            format!("RecordMember c-{ordinal} {:x}{}", identity.member_id, if *started { " started" } else { "" })
+            format!("RecordMember c-{ordinal} {}{}", identity.member_id, if *started { " started" } else { "" })
         }
         Step::CreateClaim { ordinal, .. } => format!("CreateClaim c-{ordinal}"),
         Step::MarkClaim { ordinal, identity, version } => {
-            format!("MarkClaim c-{ordinal} {:x} {}", identity.member_id, version.as_deref().unwrap_or_default())
+            format!("MarkClaim c-{ordinal} {} {}", identity.member_id, version.as_deref().unwrap_or_default())
         }
         Step::CreatePod { ordinal, start } => {
             format!(
@@ -46,14 +46,14 @@ pub fn brief(step: &Step) -> String {
         Step::DeleteClaim { ordinal } => format!("DeleteClaim c-{ordinal}"),
         Step::DeletePeer { ordinal } => format!("DeletePeer c-{ordinal}"),
         Step::AddLearner { ordinal } => format!("AddLearner c-{ordinal}"),
-        Step::Promote { ordinal, member_id } => format!("Promote c-{ordinal} {member_id:x}"),
+        Step::Promote { ordinal, member_id } => format!("Promote c-{ordinal} {member_id}"),
         Step::MoveLeader { from, to, .. } => format!("MoveLeader from c-{from} to c-{to}"),
         Step::RecordReplacement { ordinal, replacement } => {
             format!("RecordReplacement c-{ordinal} (time {})", replacement.count)
         }
-        Step::RemoveMember { ordinal, member_id, why } => format!("RemoveMember c-{ordinal} {member_id:x} ({why})"),
+        Step::RemoveMember { ordinal, member_id, why } => format!("RemoveMember c-{ordinal} {member_id} ({why})"),
         Step::RecordDefragmentation { ordinal, .. } => format!("RecordDefragmentation c-{ordinal}"),
         Step::Defragment { ordinal } => format!("Defragment c-{ordinal}"),
-        Step::Disarm(alarm) => format!("Disarm {:?} of {:x}", alarm.kind, alarm.member_id),
+        Step::Disarm(alarm) => format!("Disarm {:?} of {}", alarm.kind, alarm.member_id),
     }
 }

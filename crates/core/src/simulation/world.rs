@@ -10,7 +10,7 @@ use super::coverage::Coverage;
 use super::etcd::Etcd;
 use super::random::Random;
 use super::shared::Shared;
-use crate::cluster::observed::{Bootstrap, Claim, Identity, Node, Observed, Peer, Problem};
+use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Node, Observed, Peer, Problem};
 use crate::cluster::plan::Start;
 
 pub const REPLACE_AFTER: i64 = 300;
@@ -42,7 +42,7 @@ pub struct World {
     /// The machines whose members only the operator can't reach: because of a network policy, say.
     pub hidden: BTreeSet<usize>,
     /// Since when each member was unhealthy in every observation in which the others had a quorum, by ID.
-    pub away_since: BTreeMap<u64, i64>,
+    pub away_since: BTreeMap<MemberId, i64>,
     /// How many objects were ever created: the source of UIDs.
     pub made: u64,
     pub coverage: Rc<Coverage>,
@@ -80,8 +80,8 @@ pub struct Cluster {
     pub template: u32,
     pub paused: bool,
     pub bootstrap: Option<Bootstrap>,
-    pub cluster_id: Option<u64>,
-    pub unhealthy_since: BTreeMap<u64, i64>,
+    pub cluster_id: Option<ClusterId>,
+    pub unhealthy_since: BTreeMap<MemberId, i64>,
     pub status: Shared<EtcdClusterStatus>,
 }
 
@@ -239,7 +239,8 @@ impl World {
     pub fn note_who_is_away(&mut self, observed: &Observed) {
         let quorum = observed.membership.as_ref().filter(|_| observed.paused.is_none());
         let members = quorum.iter().flat_map(|membership| &membership.members);
-        let away: Vec<u64> = members.filter(|member| !observed.is_healthy(member)).map(|member| member.id).collect();
+        let away: Vec<MemberId> =
+            members.filter(|member| !observed.is_healthy(member)).map(|member| member.id).collect();
         let now = self.now;
         self.away_since.retain(|id, _| away.contains(id));
         for id in away {

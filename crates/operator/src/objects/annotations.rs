@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{format_id, parse_id};
-use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity};
+use etcd_operator_core::cluster::observed::{Bootstrap, ClusterId, ExpectedData, Identity, MemberId};
 use etcd_operator_protocol::gate::{read_data_state, stored_data_state};
 
 /// On any object of a cluster: `true` pauses the whole cluster.
@@ -46,8 +45,8 @@ pub fn role(is_learner: bool, serves_clients: bool) -> &'static str {
 pub fn of_identity(identity: Option<Identity>) -> BTreeMap<String, String> {
     identity.map_or_else(BTreeMap::new, |identity| {
         BTreeMap::from([
-            (MEMBER_ID.to_owned(), format_id(identity.member_id)),
-            (CLUSTER_ID.to_owned(), format_id(identity.cluster_id)),
+            (MEMBER_ID.to_owned(), identity.member_id.to_string()),
+            (CLUSTER_ID.to_owned(), identity.cluster_id.to_string()),
         ])
     })
 }
@@ -69,8 +68,8 @@ pub fn of_bootstrap(bootstrap: Option<&Bootstrap>) -> BTreeMap<String, String> {
 
 pub fn read_identity(annotations: &BTreeMap<String, String>) -> Option<Identity> {
     Some(Identity {
-        member_id: parse_id(annotations.get(MEMBER_ID)?)?,
-        cluster_id: parse_id(annotations.get(CLUSTER_ID)?)?,
+        member_id: MemberId::parse(annotations.get(MEMBER_ID)?)?,
+        cluster_id: ClusterId::parse(annotations.get(CLUSTER_ID)?)?,
     })
 }
 
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn annotations_that_were_written_are_read_again() {
-        let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
+        let identity = Identity { member_id: MemberId(0x8eca1236bfa86a0a), cluster_id: ClusterId(7) };
         for expected in [
             ExpectedData { data: DataState::New, identity: None },
             ExpectedData { data: DataState::New, identity: Some(identity) },

@@ -6,7 +6,7 @@ mod pods;
 use std::path::Path;
 
 use etcd_operator_api::EtcdCluster;
-use etcd_operator_core::cluster::observed::{Bootstrap, Identity};
+use etcd_operator_core::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId};
 use etcd_operator_core::names::ClusterNames;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ fn claim_of_joining_member_has_its_identity_and_with_delete_volumes_an_owner() {
     let cluster = cluster(json!({"deletionPolicy": "DeleteVolumes"}));
     let mut template = cluster.spec.storage.volume_claim_template.clone().unwrap();
     template.access_modes = Some(vec!["ReadWriteOncePod".into()]);
-    let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
+    let identity = Identity { member_id: MemberId(0x8eca1236bfa86a0a), cluster_id: ClusterId(7) };
     assert_golden("claim-joining", &claim(&cluster, &template, "c-3", None, Some(identity)));
 }
 

@@ -1,7 +1,7 @@
 //! A recreated EtcdCluster adopts the volumes of its predecessor.
 
 use super::support::*;
-use crate::cluster::observed::{Bootstrap, Claim, Identity, Observed};
+use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 
 fn recreated(size: u32) -> Observed {
@@ -91,7 +91,8 @@ fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
 #[test]
 fn volumes_of_two_clusters_are_refused() {
     let mut observed = recreated(3);
-    observed.claims.get_mut(&2).unwrap().identity = Some(Identity { member_id: 7, cluster_id: 0xc2 });
+    observed.claims.get_mut(&2).unwrap().identity =
+        Some(Identity { member_id: MemberId(7), cluster_id: ClusterId(0xc2) });
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "VolumesConflict"));
     assert!(plan.waiting.unwrap().message.contains("(c1, c2)"));

@@ -1,7 +1,7 @@
 //! Databases with much unused space are defragmented, and alarms without a cause disarmed; nothing else.
 
 use super::support::*;
-use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Observed};
+use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, MemberId, Observed};
 use crate::cluster::plan::Step;
 
 const MIB: i64 = 1 << 20;
@@ -81,7 +81,7 @@ fn the_alarm_is_disarmed_once_everybody_has_room() {
 #[test]
 fn alarms_of_members_that_left_are_disarmed() {
     let mut observed = cluster_of(3);
-    let orphan = Alarm { member_id: 0xdead, kind: AlarmKind::Corrupt };
+    let orphan = Alarm { member_id: MemberId(0xdead), kind: AlarmKind::Corrupt };
     observed.alarms.insert(orphan);
     assert_eq!(steps_of(&observed), [Step::Disarm(orphan)]);
 }

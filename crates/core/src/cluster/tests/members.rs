@@ -1,7 +1,7 @@
 //! Members keep running under their identity, and never return under another one.
 
 use super::support::*;
-use crate::cluster::observed::{Claim, Member, Observed, Peer, Pod};
+use crate::cluster::observed::{Claim, ClusterId, Member, MemberId, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
 
 #[test]
@@ -34,7 +34,7 @@ fn cluster_with_another_id_is_left_alone() {
     let mut observed = cluster_of(3);
     observed.replicas = 1;
     observed.pods.remove(&1);
-    observed.cluster_id = Some(0xbad);
+    observed.cluster_id = Some(ClusterId(0xbad));
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
 }
@@ -106,8 +106,13 @@ fn a_lost_peer_is_made_again_with_what_is_known() {
 fn new_pods_know_members_that_somebody_else_added() {
     let mut observed = cluster_of(3);
     observed.pods.remove(&1);
-    let foreign =
-        Member { id: 0xf, ordinal: None, peer_url: "http://10.0.0.9:2380".into(), started: true, learner: false };
+    let foreign = Member {
+        id: MemberId(0xf),
+        ordinal: None,
+        peer_url: "http://10.0.0.9:2380".into(),
+        started: true,
+        learner: false,
+    };
     observed.membership.as_mut().unwrap().members.push(foreign);
     let steps = steps_of(&observed);
     let [Step::CreatePod { start, .. }] = &steps[..] else { panic!("{steps:?}") };

@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::cluster::observed::{
-    Alarm, AlarmKind, Claim, Defragmentation, Node, Observed, Pod, Problem, ProblemKind, Replacement,
+    Alarm, AlarmKind, Claim, Defragmentation, MemberId, Node, Observed, Pod, Problem, ProblemKind, Replacement,
 };
 use crate::cluster::plan::{Plan, Step, plan};
 
@@ -361,7 +361,7 @@ fn member_that_must_wait_does_not_block_recovery_of_others() {
         lose_data(&mut observed, ordinal);
     }
     observed.lead(1);
-    let recently = Replacement { member_id: 7, at: NOW - 5, count: 1, why: String::new() };
+    let recently = Replacement { member_id: MemberId(7), at: NOW - 5, count: 1, why: String::new() };
     observed.peers.get_mut(&0).unwrap().replacement = Some(recently);
     assert_eq!(steps_of(&observed), removal(3, "refused: its data is gone"));
 }
@@ -379,7 +379,7 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     for (count, wait) in [(1, 60), (2, 120), (3, 240), (10, 3600), (99, 3600)] {
-        let last = Replacement { member_id: 7, at: NOW - wait + 1, count, why: String::new() };
+        let last = Replacement { member_id: MemberId(7), at: NOW - wait + 1, count, why: String::new() };
         observed.peers.get_mut(&1).unwrap().replacement = Some(last.clone());
         let plan = plan(&observed);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
@@ -388,7 +388,7 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
         let Step::RecordReplacement { replacement, .. } = &steps[0] else { panic!("{steps:?}") };
         assert_eq!(replacement.count, count + 1);
     }
-    let long_ago = Replacement { member_id: 7, at: NOW - 7201, count: 9, why: String::new() };
+    let long_ago = Replacement { member_id: MemberId(7), at: NOW - 7201, count: 9, why: String::new() };
     observed.peers.get_mut(&1).unwrap().replacement = Some(long_ago);
     assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"), "it begins anew");
 }

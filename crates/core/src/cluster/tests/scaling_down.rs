@@ -1,7 +1,7 @@
 //! The highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
 use super::support::*;
-use crate::cluster::observed::{Claim, Identity, Observed};
+use crate::cluster::observed::{Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Plan, Step, plan};
 
 fn shrinking(from: u32, to: u32) -> Observed {
@@ -139,7 +139,7 @@ fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
     observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
     observed.claims.insert(4, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
     observed.claims.insert(5, Claim::default());
-    let other = Identity { member_id: 1, cluster_id: 0xbad };
+    let other = Identity { member_id: MemberId(1), cluster_id: ClusterId(0xbad) };
     observed.claims.insert(6, Claim { identity: Some(other), ..Claim::default() });
     assert_eq!(steps_of(&observed), [Step::DeleteClaim { ordinal: 3 }, Step::DeleteClaim { ordinal: 4 }]);
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::support::*;
-use crate::cluster::observed::{Claim, Member, Observed, Pod, Problem, ProblemKind};
+use crate::cluster::observed::{Claim, ClusterId, Member, MemberId, Observed, Pod, Problem, ProblemKind};
 use crate::cluster::plan::plan;
 use crate::cluster::status::status_to_report;
 
@@ -219,11 +219,11 @@ fn progressing_condition_describes_each_step() {
 #[test]
 fn wait_that_needs_a_user_is_not_progressing() {
     let mut refused = new_cluster(2);
-    for (ordinal, cluster_id) in [(0, 1), (1, 2)] {
-        let identity = Some(crate::cluster::observed::Identity { member_id: 7, cluster_id });
+    for (ordinal, cluster_id) in [(0, ClusterId(1)), (1, ClusterId(2))] {
+        let identity = Some(crate::cluster::observed::Identity { member_id: MemberId(7), cluster_id });
         refused.claims.insert(ordinal, Claim { identity, ..Claim::default() });
     }
-    let wrong = Observed { cluster_id: Some(0xbad), ..cluster_of(3) };
+    let wrong = Observed { cluster_id: Some(ClusterId(0xbad)), ..cluster_of(3) };
     for (observed, reason) in [(refused, "VolumesConflict"), (wrong, "WrongCluster")] {
         let status = report(&observed);
         assert_eq!((said(&status, "Progressing").0, said(&status, "Progressing").1), ("False", reason));
@@ -268,9 +268,9 @@ fn the_version_is_what_etcd_says_and_the_leader_whom_most_name() {
 fn a_member_that_somebody_else_added_is_called_by_its_id() {
     let mut observed = cluster_of(3);
     let url = "http://10.0.0.9:2380".to_owned();
-    let foreign = Member { id: 0xf, ordinal: None, peer_url: url, started: true, learner: false };
+    let foreign = Member { id: MemberId(0xf), ordinal: None, peer_url: url, started: true, learner: false };
     observed.membership.as_mut().unwrap().members.push(foreign);
-    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = Some(0xf));
+    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = Some(MemberId(0xf)));
     let status = report(&observed);
     assert_eq!((status.members[3].name.as_str(), status.leader.as_deref()), ("f", Some("f")));
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 
 use super::support::*;
-use crate::cluster::observed::{Alarm, AlarmKind, Node, Observed, Problem, ProblemKind};
+use crate::cluster::observed::{Alarm, AlarmKind, MemberId, Node, Observed, Problem, ProblemKind};
 use crate::cluster::plan::plan;
 use crate::cluster::status::status_to_report;
 
@@ -74,7 +74,7 @@ fn membership_known_to_a_survivor_replaces_the_reported_one() {
 fn a_full_database_is_told_with_numbers() {
     let mut observed = cluster_of(3);
     observed.quota = 16 << 20;
-    observed.alarms.insert(Alarm { member_id: 7, kind: AlarmKind::NoSpace });
+    observed.alarms.insert(Alarm { member_id: MemberId(7), kind: AlarmKind::NoSpace });
     let answer = observed.answers.get_mut(&1).unwrap().as_mut().unwrap();
     (answer.db_size, answer.db_in_use) = (17_000_000, 8 << 20);
     let status = report_after(&observed, &EtcdClusterStatus::default());
@@ -124,7 +124,7 @@ fn nodes_and_wrong_data_are_named_as_the_cause() {
     observed.stop_answering(1);
     observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
     observed.differing.insert(identity_of(2).member_id);
-    observed.alarms.insert(Alarm { member_id: 0, kind: AlarmKind::Corrupt });
+    observed.alarms.insert(Alarm { member_id: MemberId(0), kind: AlarmKind::Corrupt });
     let status = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(said(&status, "Available").1, "Corrupt", "etcd writes nothing");
     let message = said(&report_after(&observed, &EtcdClusterStatus::default()), "Degraded").2;

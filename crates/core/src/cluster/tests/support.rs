@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::observed::{
-    Answer, Bootstrap, Claim, DataState, ExpectedData, Identity, Member, Membership, Node, Observed, Peer, Pod,
-    Versions,
+    Answer, Bootstrap, Claim, ClusterId, DataState, ExpectedData, Identity, Member, MemberId, Membership, Node,
+    Observed, Peer, Pod, Versions,
 };
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::names::ClusterNames;
 
-pub const CLUSTER_ID: u64 = 0xc1;
+pub const CLUSTER_ID: ClusterId = ClusterId(0xc1);
 pub const VERSION: &str = "3.6.16";
 pub const NOW: i64 = 1_800_000_000;
 
@@ -22,7 +22,7 @@ pub fn bootstrap_of(size: u32) -> Bootstrap {
 }
 
 pub fn identity_of(ordinal: u32) -> Identity {
-    Identity { member_id: 100 + u64::from(ordinal), cluster_id: CLUSTER_ID }
+    Identity { member_id: MemberId(100 + u64::from(ordinal)), cluster_id: CLUSTER_ID }
 }
 
 pub fn kept(ordinal: u32) -> ExpectedData {

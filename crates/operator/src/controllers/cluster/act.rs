@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use etcd_operator_api::{BootstrapRecord, EventReason, format_id};
+use etcd_operator_api::{BootstrapRecord, EventReason};
 use etcd_operator_core::cluster::plan::{Plan, Step};
 use kube::ResourceExt;
 
@@ -49,7 +49,7 @@ impl Actor<'_> {
                 .await
             }
             Step::RecordClusterId(id) => {
-                let id = format_id(*id);
+                let id = id.to_string();
                 self.record(|status| status.cluster_id = Some(id.clone())).await?;
                 self.tell(
                     EventReason::ClusterCreated,

@@ -1,6 +1,7 @@
 //! Confirms a step with a live observation that bypasses all caches, before it is taken.
 
 use etcd_operator_api::{EtcdCluster, WaitReason};
+use etcd_operator_core::cluster::observed::MemberId;
 use etcd_operator_core::cluster::plan::{Step, Waiting, is_confirmed, plan};
 use kube::ResourceExt;
 
@@ -21,7 +22,7 @@ impl Actor<'_> {
         ordinals.extend(members.filter_map(|member| member.ordinal));
         ordinals.extend(0..observed.replicas);
         let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;
-        let corrupt = |id: &u64| observed.differing.contains(id);
+        let corrupt = |id: &MemberId| observed.differing.contains(id);
         let comparing = match step {
             Step::RemoveMember { member_id, .. } if corrupt(member_id) => CorruptionCheck::Now,
             _ => CorruptionCheck::WhenDue,

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher};
 use std::time::{Duration, Instant};
 
 use etcd_operator_core::cluster::corruption::{Hash, confirmed_by, differing_members, known_after};
-use etcd_operator_core::cluster::observed::Membership;
+use etcd_operator_core::cluster::observed::{MemberId, Membership};
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_etcd::{Error, MemberClient, Status};
 use futures::future::try_join_all;
@@ -42,7 +42,7 @@ pub struct ComparedVoter<'a> {
 impl Subject<'_> {
     /// The members that are known to differ from the majority, by ID: as of now if a comparison is due, otherwise as of
     /// the last one. If etcd itself raises an alarm, it is due soon, however large the databases are.
-    pub async fn differing(&self, every: Option<Duration>, has_alarm: bool) -> BTreeSet<u64> {
+    pub async fn differing(&self, every: Option<Duration>, has_alarm: bool) -> BTreeSet<MemberId> {
         let every = if has_alarm { Some(every.map_or(SOON, |every| every.min(SOON))) } else { every };
         let Some(every) = every else { return BTreeSet::new() };
         let (elapsed, last) = self.last(every);
@@ -57,7 +57,7 @@ impl Subject<'_> {
 
     /// The members that differ right now. Empty if that is inconclusive: nothing is destroyed because of a stale
     /// finding. An inconclusive comparison is not repeated at once either: it reads all data.
-    pub async fn differing_now(&self) -> BTreeSet<u64> {
+    pub async fn differing_now(&self) -> BTreeSet<MemberId> {
         let is_recent = |last: &LastCheck| !last.is_conclusive && last.at.elapsed() < SOON;
         if self.memory.last_check().as_ref().is_some_and(is_recent) {
             return BTreeSet::new();
@@ -68,14 +68,14 @@ impl Subject<'_> {
     }
 
     /// The hashes of the voters. Empty if not all of them could be read.
-    async fn compare(&self) -> BTreeMap<u64, Hash> {
+    async fn compare(&self) -> BTreeMap<MemberId, Hash> {
         // A member may lag behind, or have just compacted.
         let failed = |error: &Error| debug!(%error, "the members' data could not be compared");
         hashes_of(&self.voters).await.inspect_err(failed).unwrap_or_default()
     }
 
     /// Remembers the result of a comparison, and returns which members are known to differ now.
-    fn learn(&self, hashes: &BTreeMap<u64, Hash>) -> BTreeSet<u64> {
+    fn learn(&self, hashes: &BTreeMap<MemberId, Hash>) -> BTreeSet<MemberId> {
         let mut last = self.memory.last_check();
         let known = last.take().map(|last| last.differing).unwrap_or_default();
         let differing = known_after(hashes, &known, |id| self.has_member(id));
@@ -88,13 +88,13 @@ impl Subject<'_> {
     }
 
     /// Whether a member may belong to the cluster.
-    fn has_member(&self, id: u64) -> bool {
+    fn has_member(&self, id: MemberId) -> bool {
         self.membership.is_none_or(|membership| membership.member(id).is_some())
     }
 
     /// How long ago the last comparison was, and which members differed. A cluster that was never compared is treated
     /// as if it was at some time within the interval, so that a new process does not compare all clusters at once.
-    fn last(&self, every: Duration) -> (Duration, BTreeSet<u64>) {
+    fn last(&self, every: Duration) -> (Duration, BTreeSet<MemberId>) {
         let mut last = self.memory.last_check();
         let compared = last.get_or_insert_with(|| {
             let mut hasher = DefaultHasher::new();
@@ -108,12 +108,12 @@ impl Subject<'_> {
 }
 
 /// The hash of every voter at the newest revision that all of them have.
-async fn hashes_of(voters: &[ComparedVoter<'_>]) -> Result<BTreeMap<u64, Hash>, Error> {
+async fn hashes_of(voters: &[ComparedVoter<'_>]) -> Result<BTreeMap<MemberId, Hash>, Error> {
     let revision = voters.iter().map(|voter| voter.status.revision).min().unwrap_or_default();
     let hash = async |voter: &ComparedVoter<'_>| {
         let said = MemberClient::new(voter.url, PATIENCE)?.hash_kv(revision).await?;
         let hash = Hash { hash: said.hash, compact_revision: said.compact_revision };
-        Ok::<_, Error>((voter.status.member_id, hash))
+        Ok::<_, Error>((MemberId(voter.status.member_id), hash))
     };
     Ok(try_join_all(voters.iter().map(hash)).await?.into_iter().collect())
 }
@@ -128,10 +128,10 @@ mod tests {
         let memory = Memory::default();
         let names = ClusterNames { cluster: "c".into(), namespace: "ns".into(), domain: "cluster.local".into() };
         let nobody = Subject { names: &names, memory: &memory, membership: None, voters: Vec::new() };
-        let found = LastCheck { at: Instant::now(), differing: BTreeSet::from([2]), is_conclusive: true };
+        let found = LastCheck { at: Instant::now(), differing: BTreeSet::from([MemberId(2)]), is_conclusive: true };
         *memory.last_check() = Some(found);
         assert_eq!(nobody.differing_now().await, BTreeSet::new(), "nothing is destroyed for an old finding");
         let every = Some(Duration::from_secs(60));
-        assert_eq!(nobody.differing(every, false).await, BTreeSet::from([2]), "but it is known still");
+        assert_eq!(nobody.differing(every, false).await, BTreeSet::from([MemberId(2)]), "but it is known still");
     }
 }

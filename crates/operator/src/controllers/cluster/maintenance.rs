@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{EventReason, format_id};
+use etcd_operator_api::EventReason;
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
 
@@ -44,9 +44,9 @@ impl Actor<'_> {
             AlarmKind::NoSpace => etcd::AlarmKind::NoSpace,
             AlarmKind::Corrupt => etcd::AlarmKind::Corrupt,
         };
-        let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id, kind }).await;
+        let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id.0, kind }).await;
         disarmed.map_err(|error| etcd_error(format!("disarming the alarm {kind}"), error))?;
-        let note = format!("Disarmed the alarm {kind} of the member {}", format_id(alarm.member_id));
+        let note = format!("Disarmed the alarm {kind} of the member {}", alarm.member_id.to_string());
         self.tell(EventReason::AlarmDisarmed, &self.observation.observed.names.cluster, note).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use etcd_operator_api::{EtcdPeer, EventReason, format_id};
+use etcd_operator_api::{EtcdPeer, EventReason};
 use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity, Replacement};
 use etcd_operator_core::cluster::plan::{Model, Start};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
@@ -57,13 +57,13 @@ impl Actor<'_> {
     }
 
     pub(super) async fn record_member(&self, ordinal: u32, identity: Identity, started: bool) -> Result<(), Error> {
-        let (member_id, cluster_id) = (format_id(identity.member_id), format_id(identity.cluster_id));
+        let (member_id, cluster_id) = (identity.member_id.to_string(), identity.cluster_id.to_string());
         self.record_in_peer(ordinal, PeerRecord::Member { member_id, cluster_id, started }).await
     }
 
     pub(super) async fn record_replacement(&self, ordinal: u32, replacement: &Replacement) -> Result<(), Error> {
         let replacement = etcd_operator_api::Replacement {
-            member_id: format_id(replacement.member_id),
+            member_id: replacement.member_id.to_string(),
             time: patches::time(replacement.at),
             count: i32::try_from(replacement.count).unwrap_or(i32::MAX),
             reason: replacement.why.clone(),

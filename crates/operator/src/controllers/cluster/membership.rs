@@ -1,6 +1,7 @@
 //! The execution of membership changes, each sent to the right member.
 
-use etcd_operator_api::{EventReason, format_id};
+use etcd_operator_api::EventReason;
+use etcd_operator_core::cluster::observed::MemberId;
 use etcd_operator_etcd::{Cause, MemberClient};
 
 use super::actor::Actor;
@@ -14,7 +15,7 @@ impl Actor<'_> {
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
             Ok(id) => {
-                self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", format_id(id)))
+                self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", id.to_string()))
                     .await
             }
             // An earlier attempt succeeded, and its response was lost.
@@ -23,9 +24,9 @@ impl Actor<'_> {
         }
     }
 
-    pub(super) async fn promote(&self, ordinal: u32, member_id: u64) -> Result<(), Error> {
+    pub(super) async fn promote(&self, ordinal: u32, member_id: MemberId) -> Result<(), Error> {
         let name = self.name(ordinal);
-        match self.client_of_the_leader()?.promote(member_id).await {
+        match self.client_of_the_leader()?.promote(member_id.0).await {
             Ok(()) => self.tell(EventReason::MemberPromoted, &name, format!("Promoted {name} to voter")).await,
             // Expected for a while; the next reconcile retries.
             Err(error) if matches!(error.cause, Cause::NotInSync | Cause::NotALearner) => Ok(()),
@@ -33,23 +34,23 @@ impl Actor<'_> {
         }
     }
 
-    pub(super) async fn move_leader(&self, from: u32, to: u32, to_id: u64) -> Result<(), Error> {
+    pub(super) async fn move_leader(&self, from: u32, to: u32, to_id: MemberId) -> Result<(), Error> {
         let (from_name, to_name) = (self.name(from), self.name(to));
         let doing = format!("moving leadership from {from_name} to {to_name}");
-        let moved = self.client_of(from)?.move_leader(to_id).await;
+        let moved = self.client_of(from)?.move_leader(to_id.0).await;
         moved.map_err(|error| etcd_error(doing, error))?;
         self.tell(EventReason::LeaderMoved, &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
     }
 
-    pub(super) async fn remove_member(&self, ordinal: u32, member_id: u64, why: &str) -> Result<(), Error> {
+    pub(super) async fn remove_member(&self, ordinal: u32, member_id: MemberId, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         // Not through the member that is removed: it may stop before it has answered.
-        match self.client_of_another_voter(ordinal)?.remove(member_id).await {
+        match self.client_of_another_voter(ordinal)?.remove(member_id.0).await {
             Ok(()) => {}
             Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
             Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
         }
-        let note = format!("Removed member {name} ({}): {why}", format_id(member_id));
+        let note = format!("Removed member {name} ({}): {why}", member_id.to_string());
         self.tell(EventReason::MemberRemoved, &name, note).await
     }
 

@@ -1,6 +1,7 @@
 //! What only this process knows about each cluster, behind one lookup. All of it may be lost: a new process observes it
 //! again, which costs time and nothing else.
 
+use etcd_operator_core::cluster::observed::MemberId;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -25,7 +26,7 @@ pub struct Memory {
 /// When a cluster was last compared, and which members are known to differ since then.
 pub struct LastCheck {
     pub at: Instant,
-    pub differing: BTreeSet<u64>,
+    pub differing: BTreeSet<MemberId>,
     /// Whether the comparison showed which members differ.
     pub is_conclusive: bool,
 }

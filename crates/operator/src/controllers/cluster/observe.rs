@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, parse_id};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, MemberId};
 use etcd_operator_core::cluster::observed::{
     AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
     Replacement, Versions,
@@ -184,7 +184,7 @@ fn paused_by(cluster: &EtcdCluster, objects: &MemberObjects) -> Option<String> {
     noted(cluster).or(peers).or_else(pods).or_else(claims)
 }
 
-fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<u64, i64> {
+fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<MemberId, i64> {
     let unhealthy = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
     unhealthy.map(|(id, since)| (id, since.0.as_second())).collect()
 }
@@ -219,11 +219,10 @@ fn is_going<K: Resource>(object: &K, is_owner: impl Fn(&str) -> bool) -> bool {
 
 fn observe_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
     let status = peer.status.clone().unwrap_or_default();
-    let id = |text: &Option<String>| text.as_deref().and_then(parse_id);
-    let identity = id(&status.member_id).zip(id(&status.cluster_id));
+    let identity = status.member_id().zip(status.cluster_id());
     let replacement = status.replacement.and_then(|last| {
         Some(Replacement {
-            member_id: parse_id(&last.member_id)?,
+            member_id: MemberId::parse(&last.member_id)?,
             at: last.time.0.as_second(),
             count: u32::try_from(last.count).unwrap_or_default(),
             why: last.reason,

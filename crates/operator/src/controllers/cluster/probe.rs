@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Answer, Identity, Member, Membership};
+use etcd_operator_core::cluster::observed::{
+    Alarm, AlarmKind, Answer, ClusterId, Identity, Member, MemberId, Membership,
+};
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
@@ -73,7 +75,7 @@ fn observe_alarm(alarm: &etcd::Alarm) -> Alarm {
         etcd::AlarmKind::NoSpace => AlarmKind::NoSpace,
         etcd::AlarmKind::Corrupt => AlarmKind::Corrupt,
     };
-    Alarm { member_id: alarm.member_id, kind }
+    Alarm { member_id: MemberId(alarm.member_id), kind }
 }
 
 /// The members as one member lists them, with a quorum or without.
@@ -86,14 +88,14 @@ async fn list_members(
     let members = listed.members.into_iter().map(|member| {
         let peer_url = member.peer_urls.first().cloned().unwrap_or_default();
         Member {
-            id: member.id,
+            id: MemberId(member.id),
             ordinal: names.ordinal_of_url(&peer_url),
             started: member.has_started(),
             learner: member.is_learner,
             peer_url,
         }
     });
-    Ok(Membership { cluster_id: listed.cluster_id, members: members.collect() })
+    Ok(Membership { cluster_id: ClusterId(listed.cluster_id), members: members.collect() })
 }
 
 async fn probe_member(url: &str) -> Result<(Answer, Status), Error> {
@@ -102,8 +104,8 @@ async fn probe_member(url: &str) -> Result<(Answer, Status), Error> {
     let reads = !status.is_learner && member.check_linearizable_read().await.is_ok();
     let bytes = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
     let answer = Answer {
-        identity: Identity { member_id: status.member_id, cluster_id: status.cluster_id },
-        leader: Some(status.leader).filter(|leader| *leader != 0),
+        identity: Identity { member_id: MemberId(status.member_id), cluster_id: ClusterId(status.cluster_id) },
+        leader: Some(status.leader).filter(|leader| *leader != 0).map(MemberId),
         learner: status.is_learner,
         version: status.version.clone(),
         storage_version: status.storage_version.clone(),

@@ -1,7 +1,7 @@
 //! The pods of members.
 
 use etcd_operator_api::{EtcdPeer, PullPolicy};
-use etcd_operator_core::cluster::observed::{DataState, ExpectedData, Identity};
+use etcd_operator_core::cluster::observed::{ClusterId, DataState, ExpectedData, Identity, MemberId};
 use etcd_operator_core::cluster::plan::Start;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn bootstrapping(members: u32) -> Start {
 
 /// The first start of a member that joins.
 fn joining() -> Start {
-    let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
+    let identity = Identity { member_id: MemberId(0x8eca1236bfa86a0a), cluster_id: ClusterId(7) };
     Start {
         bootstrap_token: None,
         expected: ExpectedData { data: DataState::New, identity: Some(identity) },
@@ -104,7 +104,7 @@ fn first_pod_of_restored_cluster_fetches_from_a_volume() {
 
 #[test]
 fn later_pod_of_restored_cluster_restores_nothing() {
-    let identity = Identity { member_id: 0x8eca1236bfa86a0a, cluster_id: 7 };
+    let identity = Identity { member_id: MemberId(0x8eca1236bfa86a0a), cluster_id: ClusterId(7) };
     let start = Start { expected: ExpectedData { data: DataState::Existing, identity: Some(identity) }, ..joining() };
     assert_golden("pod-restored-before", &voter(&restored(restore_from_s3()), &start));
 }

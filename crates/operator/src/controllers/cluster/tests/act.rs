@@ -1,6 +1,6 @@
 //! What becomes of the API server's answers to single steps.
 
-use etcd_operator_core::cluster::observed::{DataState, ExpectedData, Identity};
+use etcd_operator_core::cluster::observed::{ClusterId, DataState, ExpectedData, Identity, MemberId};
 use etcd_operator_core::cluster::plan::{Model, Start, Step};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -26,7 +26,7 @@ const EXISTS: &str = "pods \"c-0\" already exists";
 
 /// Creates the pod of a member that joins: nothing has to be confirmed first.
 fn create_pod() -> Step {
-    let identity = Identity { member_id: 1, cluster_id: 7 };
+    let identity = Identity { member_id: MemberId(1), cluster_id: ClusterId(7) };
     let start = Start {
         bootstrap_token: None,
         initial_cluster: vec![("c-0".into(), "http://c-0:2380".into())],
