@@ -6,7 +6,7 @@
 //!
 //! A folder per kind: [`cluster`] for EtcdClusters, [`backup`] for EtcdBackups, [`schedule`] for EtcdBackupSchedules,
 //! [`restore`] for EtcdRestores. [`agent_job`] decides what a Job of an agent and its pods mean. [`conditions`],
-//! [`notice`], [`names`] and [`locations`] serve all of them. `simulation`, which exists only in tests, executes plans in
+//! [`notice`], [`names`], [`ordinal`] and [`locations`] serve all of them. `simulation`, which exists only in tests, executes plans in
 //! a small world with faults. Decisions that are taken in the pods of members and backups are in
 //! `etcd_operator_protocol`.
 
@@ -17,6 +17,7 @@ pub mod conditions;
 pub mod locations;
 pub mod names;
 pub mod notice;
+pub mod ordinal;
 pub mod restore;
 pub mod schedule;
 

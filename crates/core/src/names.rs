@@ -1,5 +1,7 @@
 //! The names and addresses of a cluster's objects, and how to parse an ordinal from them.
 
+use crate::ordinal::Ordinal;
+
 /// Everything that the names and addresses of a cluster's members consist of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNames {
@@ -11,32 +13,32 @@ pub struct ClusterNames {
 
 impl ClusterNames {
     /// The name of a member, of its EtcdPeer, pod and claim.
-    pub fn member_name(&self, ordinal: u32) -> String {
+    pub fn member_name(&self, ordinal: Ordinal) -> String {
         format!("{}-{ordinal}", self.cluster)
     }
 
     /// The DNS name of a member, which follows its pod to any node.
-    pub fn host(&self, ordinal: u32) -> String {
+    pub fn host(&self, ordinal: Ordinal) -> String {
         format!("{}.{}.{}.svc.{}", self.member_name(ordinal), self.cluster, self.namespace, self.domain)
     }
 
-    pub fn peer_url(&self, ordinal: u32) -> String {
+    pub fn peer_url(&self, ordinal: Ordinal) -> String {
         format!("http://{}:2380", self.host(ordinal))
     }
 
-    pub fn client_url(&self, ordinal: u32) -> String {
+    pub fn client_url(&self, ordinal: Ordinal) -> String {
         format!("http://{}:2379", self.host(ordinal))
     }
 
     /// The ordinal in the name of a member. All callers compare ordinals as numbers: `-10` is above `-9`.
-    pub fn ordinal_of_name(&self, name: &str) -> Option<u32> {
+    pub fn ordinal_of_name(&self, name: &str) -> Option<Ordinal> {
         let digits = name.strip_prefix(&self.cluster)?.strip_prefix('-')?;
         // Only in the canonical form: `c-01` and `c-+1` are not names of this operator.
-        digits.parse().ok().filter(|ordinal: &u32| ordinal.to_string() == digits)
+        digits.parse().ok().map(Ordinal).filter(|ordinal| ordinal.to_string() == digits)
     }
 
     /// The ordinal of the member at a peer URL. A member that has not started yet has no name, only this.
-    pub fn ordinal_of_url(&self, url: &str) -> Option<u32> {
+    pub fn ordinal_of_url(&self, url: &str) -> Option<Ordinal> {
         let host = url.split_once("://")?.1.split([':', '/']).next()?;
         // The whole address up to the domain: a member elsewhere may have the same first label.
         let (name, names) = host.split_once('.')?;
@@ -56,11 +58,11 @@ mod tests {
 
     #[test]
     fn names_and_urls_lead_back_to_the_ordinal() {
-        for ordinal in [0, 9, 10, 123] {
+        for ordinal in [0, 9, 10, 123].map(Ordinal) {
             assert_eq!(names().ordinal_of_name(&names().member_name(ordinal)), Some(ordinal));
             assert_eq!(names().ordinal_of_url(&names().peer_url(ordinal)), Some(ordinal));
         }
-        assert_eq!(names().peer_url(2), "http://my-etcd-2.my-etcd.db.svc.cluster.local:2380");
+        assert_eq!(names().peer_url(Ordinal(2)), "http://my-etcd-2.my-etcd.db.svc.cluster.local:2380");
     }
 
     #[test]
@@ -73,6 +75,6 @@ mod tests {
         {
             assert_eq!(names().ordinal_of_url(url), None, "{url}");
         }
-        assert_eq!(names().ordinal_of_url("http://my-etcd-1.my-etcd.db.svc.other.domain:2380"), Some(1));
+        assert_eq!(names().ordinal_of_url("http://my-etcd-1.my-etcd.db.svc.other.domain:2380"), Some(Ordinal(1)));
     }
 }

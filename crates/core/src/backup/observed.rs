@@ -1,5 +1,6 @@
 //! What is known about an EtcdBackup.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupSchedule, EtcdCluster, Image};
@@ -76,7 +77,7 @@ fn endpoints_of(cluster: &EtcdCluster, domain: &str) -> Vec<String> {
         domain: domain.to_owned(),
     };
     let members = cluster.status.iter().flat_map(|status| &status.members);
-    let ordinals: BTreeSet<u32> = members.filter_map(|member| names.ordinal_of_name(&member.name)).collect();
+    let ordinals: BTreeSet<Ordinal> = members.filter_map(|member| names.ordinal_of_name(&member.name)).collect();
     ordinals.into_iter().map(|ordinal| names.client_url(ordinal)).collect()
 }
 

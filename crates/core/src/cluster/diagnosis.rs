@@ -1,5 +1,6 @@
 //! What is wrong with a member, and what would fix it.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_protocol::report::RefusalReason;
@@ -57,7 +58,7 @@ pub enum Remedy {
 }
 
 /// What is wrong with a managed member. `None` if it is healthy.
-pub fn diagnose(observed: &Observed, ordinal: u32, member: &Member) -> Option<Diagnosis> {
+pub fn diagnose(observed: &Observed, ordinal: Ordinal, member: &Member) -> Option<Diagnosis> {
     if observed.is_corrupt(member) && can_be_compared(observed) {
         return Some(Diagnosis::Corrupt);
     }
@@ -81,7 +82,7 @@ pub fn can_be_compared(observed: &Observed) -> bool {
 }
 
 /// Why a member that ran before can't have its data any more, if so.
-pub fn data_loss(observed: &Observed, ordinal: u32, member_id: MemberId) -> Option<String> {
+pub fn data_loss(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> Option<String> {
     let name = observed.names.member_name(ordinal);
     let pod = observed.pods.get(&ordinal);
     if let Some(refusal) = pod.and_then(|pod| refusal_of(pod, member_id)) {
@@ -102,7 +103,7 @@ pub fn data_loss(observed: &Observed, ordinal: u32, member_id: MemberId) -> Opti
 
 /// Whether an old refusal of the gate is the only evidence of data loss. The data may be back by now; the next start
 /// will show it.
-fn has_stale_refusal(observed: &Observed, ordinal: u32) -> bool {
+fn has_stale_refusal(observed: &Observed, ordinal: Ordinal) -> bool {
     let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
     let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
     refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
@@ -116,7 +117,7 @@ fn refusal_of(pod: &Pod, member_id: MemberId) -> Option<&str> {
     Some(&problem.message)
 }
 
-fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: MemberId) -> Diagnosis {
+fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> Diagnosis {
     let known =
         if observed.membership.is_some() { &observed.observed_unhealthy_since } else { &observed.unhealthy_since };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
@@ -148,16 +149,16 @@ fn diagnose_unreachable(observed: &Observed, ordinal: u32, member_id: MemberId) 
 
 /// Whether a voter never answered since it was created, and no other member proves that it could. Retrying a learner
 /// costs nothing, and data that was in a pod can't be recovered by retrying.
-fn is_untested(observed: &Observed, ordinal: u32) -> bool {
+fn is_untested(observed: &Observed, ordinal: Ordinal) -> bool {
     let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
     let is_new = observed.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
-    let is_proof = |(other, peer): (&u32, &Peer)| peer.proven && !observed.outdated.contains_key(other);
+    let is_proof = |(other, peer): (&Ordinal, &Peer)| peer.proven && !observed.outdated.contains_key(other);
     let is_proven = !observed.outdated.contains_key(&ordinal) && observed.peers.iter().any(is_proof);
     observed.durable && !is_learner && is_new && !is_proven
 }
 
 /// A member does not answer during a defragmentation, which may take long.
-fn is_being_defragmented(observed: &Observed, ordinal: u32) -> bool {
+fn is_being_defragmented(observed: &Observed, ordinal: Ordinal) -> bool {
     let last = observed.peers.get(&ordinal).and_then(|peer| peer.defragmented);
     last.is_some_and(|last| observed.now - last.at < DEFRAGMENTATION)
 }
@@ -242,12 +243,12 @@ pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, i64> {
 }
 
 /// The members according to the EtcdPeers, for when etcd can't be queried: ordinal, identity, and whether it ran.
-pub fn known_members(observed: &Observed) -> impl Iterator<Item = (u32, Identity, bool)> {
+pub fn known_members(observed: &Observed) -> impl Iterator<Item = (Ordinal, Identity, bool)> {
     observed.peers.iter().filter_map(|(ordinal, peer)| Some((*ordinal, peer.identity?, peer.started)))
 }
 
 /// The members according to the annotations of their pods.
-pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (u32, Identity)> {
+pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (Ordinal, Identity)> {
     observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.expected?.identity?)))
 }
 

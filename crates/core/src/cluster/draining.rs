@@ -2,6 +2,7 @@
 
 use crate::cluster::observed::{Observed, Pod};
 use crate::cluster::recreate::restarts;
+use crate::ordinal::Ordinal;
 
 /// How long clients are drained before a restart: as long as it takes until all nodes have updated their endpoints.
 pub const DRAIN_TIME: i64 = 2;
@@ -11,7 +12,7 @@ const DRAIN_EXPIRES_AFTER: i64 = 120;
 const HANDOVER_WITHIN: i64 = 120;
 
 /// Whether clients are drained from a member because it is about to be restarted.
-pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
+pub fn is_leaving(observed: &Observed, ordinal: Ordinal) -> bool {
     let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
     since.is_some_and(|since| observed.now - since < DRAIN_EXPIRES_AFTER) && restarts(observed, ordinal)
 }
@@ -19,7 +20,7 @@ pub fn is_leaving(observed: &Observed, ordinal: u32) -> bool {
 /// Whether a restarted member should not serve clients yet, because the leader is about to transfer the leadership.
 /// Requests that a follower forwards to the leader in that moment are lost silently, and their clients wait for
 /// seconds; the leader's own clients get an error at once. So until then all clients connect to the leader.
-pub fn awaits_handover(observed: &Observed, ordinal: u32) -> bool {
+pub fn awaits_handover(observed: &Observed, ordinal: Ordinal) -> bool {
     let Some(membership) = &observed.membership else { return false };
     let leader = observed.leader().and_then(|id| membership.member(id)).and_then(|leader| leader.ordinal);
     let Some(leader) = leader.filter(|leader| *leader != ordinal && restarts(observed, *leader)) else { return false };

@@ -2,24 +2,26 @@
 //! their peer URLs and the token alone, so a volume with the data of any other member is recognised before the first
 //! start.
 
+use crate::ordinal::Ordinal;
 use sha1::{Digest, Sha1};
 
 use crate::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId};
 use crate::names::ClusterNames;
 
-pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> Identity {
+pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: Ordinal) -> Identity {
     Identity { member_id: member_id(names, bootstrap, ordinal), cluster_id: cluster_id(names, bootstrap) }
 }
 
 /// The ID of the cluster is derived from those of all initial members, in order.
 pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> ClusterId {
-    let mut members: Vec<MemberId> = (0..bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
+    let mut members: Vec<MemberId> =
+        Ordinal::first(bootstrap.size).map(|ordinal| member_id(names, bootstrap, ordinal)).collect();
     members.sort_unstable();
     let bytes: Vec<u8> = members.into_iter().flat_map(|id| id.0.to_be_bytes()).collect();
     ClusterId(first_eight(&bytes))
 }
 
-fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: u32) -> MemberId {
+fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: Ordinal) -> MemberId {
     MemberId(first_eight(format!("{}{}", names.peer_url(ordinal), bootstrap.token).as_bytes()))
 }
 
@@ -38,7 +40,7 @@ mod tests {
             ClusterNames { cluster: "my-cluster".into(), namespace: "default".into(), domain: "cluster.local".into() };
         let bootstrap = Bootstrap { token: "a67ac203-ad99-4151-b352-c406c9ff41f8".into(), size: 3 };
         let members = [0x62b1cba203322599, 0xf53559f13cb55b88, 0x619197a9a6633326].map(MemberId);
-        for (ordinal, member_id) in (0..).zip(members) {
+        for (ordinal, member_id) in (0..).map(Ordinal).zip(members) {
             assert_eq!(
                 identity_of(&names, &bootstrap, ordinal),
                 Identity { member_id, cluster_id: ClusterId(0x4bf6b07483cbcacc) }

@@ -1,5 +1,6 @@
 //! What is left of members that were removed: which pods, claims and EtcdPeers are deleted, and which must stay.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use crate::cluster::diagnosis::members_of_pods;
@@ -17,9 +18,9 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
     let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
     let expected = members_of_pods(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
     let left = claimed.chain(expected.map(|(ordinal, _)| ordinal));
-    let ordinals: BTreeSet<u32> = observed.peers.keys().copied().chain(left).collect();
-    let is_member = |ordinal: &u32| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
-    for ordinal in ordinals.into_iter().filter(|ordinal| *ordinal >= observed.replicas && !is_member(ordinal)) {
+    let ordinals: BTreeSet<Ordinal> = observed.peers.keys().copied().chain(left).collect();
+    let is_member = |ordinal: &Ordinal| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
+    for ordinal in ordinals.into_iter().filter(|ordinal| !observed.is_desired(*ordinal) && !is_member(ordinal)) {
         steps.extend(delete_leftovers(observed, membership, ordinal));
         let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
         let peer = observed.peers.get(&ordinal);
@@ -32,7 +33,7 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
 
 /// Deletes the claim and the pod of a member that has left. The claim first: from then on no new pod can start on it,
 /// even if the rest loses its quorum a moment later. It is gone when the pod is.
-pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: u32) -> Vec<Step> {
+pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: Ordinal) -> Vec<Step> {
     // A current member keeps what it has, whatever its name or address is now.
     let is_member =
         |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
@@ -67,7 +68,7 @@ pub fn bootstrap_of(observed: &Observed, cluster_id: ClusterId) -> Option<Bootst
 /// Deletes the pod of a member that was removed. If its node is down, or it does not terminate, nothing else would ever
 /// confirm that it has; and if it still runs there, the others no longer accept it as a member. `None` if it is
 /// terminating.
-pub fn stop_pod_of_removed(observed: &Observed, ordinal: u32, pod: &Pod) -> Option<Step> {
+pub fn stop_pod_of_removed(observed: &Observed, ordinal: Ordinal, pod: &Pod) -> Option<Step> {
     let why = "its member was removed".to_owned();
     let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
     match pod.node {

@@ -3,6 +3,7 @@
 
 use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, MemberId, Membership, Observed};
 use crate::cluster::step::{Plan, Step};
+use crate::ordinal::Ordinal;
 
 /// A database is worth defragmenting from this size in bytes on, if this percentage of it is unused.
 const WORTHWHILE_SIZE: i64 = 100_000_000;
@@ -33,7 +34,7 @@ pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
 }
 
 /// It is recorded first, so that a defragmentation that takes too long is not started again and again.
-fn defragment(observed: &Observed, ordinal: u32) -> [Step; 2] {
+fn defragment(observed: &Observed, ordinal: Ordinal) -> [Step; 2] {
     let defragmentation = Defragmentation { at: observed.now, compacted: observed.compacted };
     [Step::RecordDefragmentation { ordinal, defragmentation }, Step::Defragment { ordinal }]
 }
@@ -58,7 +59,7 @@ fn is_roomy(observed: &Observed, size: i64) -> bool {
 }
 
 /// The member whose database is defragmented next: the leader last, so that the leadership moves as rarely as possible.
-fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<u32> {
+fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<Ordinal> {
     let leader = observed.leader();
     let fragmented = membership.members.iter().filter(|member| is_worth_defragmenting(observed, member));
     let ours = fragmented.filter_map(|member| Some((Some(member.id) == leader, member.ordinal?)));

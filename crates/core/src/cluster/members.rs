@@ -1,5 +1,6 @@
 //! The objects that a member needs to run: its EtcdPeer, its claim and its pod. Nothing here changes the membership.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use crate::cluster::diagnosis::data_loss;
@@ -19,14 +20,14 @@ const STARTS_WITHIN: i64 = 120;
 /// Starts all initial members at once, with everything that they need.
 pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
     let mut steps = Vec::new();
-    for ordinal in 0..bootstrap.size {
+    for ordinal in Ordinal::first(bootstrap.size) {
         if !observed.peers.contains_key(&ordinal) {
             steps.push(Step::CreatePeer { ordinal, initial: true, model: model_of_new(observed) });
         }
         if observed.durable && !observed.claims.contains_key(&ordinal) {
             steps.push(Step::CreateClaim { ordinal, bootstrap: Some(bootstrap.clone()), identity: None });
         }
-        let initial_cluster = (0..bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
+        let initial_cluster = Ordinal::first(bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
         let identity = Some(initial_members::identity_of(&observed.names, bootstrap, ordinal));
         let expected = ExpectedData { data: DataState::New, identity };
         let start =
@@ -42,7 +43,7 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
 pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<Step> {
     let mut steps = Vec::new();
     let bootstrap = bootstrap_of(observed, cluster_id);
-    let ordinals: BTreeSet<u32> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
+    let ordinals: BTreeSet<Ordinal> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
     for &ordinal in &ordinals {
         let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
         let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
@@ -84,11 +85,11 @@ pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<
 pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
     // A learner that is no longer desired is not even started.
-    let staying = ours.filter(|(ordinal, member)| !member.learner || *ordinal < observed.replicas);
+    let staying = ours.filter(|(ordinal, member)| !member.learner || observed.is_desired(*ordinal));
     staying.flat_map(|(ordinal, member)| keep_member_running(observed, membership, ordinal, member)).collect()
 }
 
-fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Vec<Step> {
+fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Ordinal, member: &Member) -> Vec<Step> {
     let mut steps = Vec::new();
     let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
     let peer = observed.peers.get(&ordinal);
@@ -184,13 +185,13 @@ fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
     observed.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
 }
 
-fn fence(ordinal: u32) -> Step {
+fn fence(ordinal: Ordinal) -> Step {
     Step::FencePod { ordinal, why: "its node is out of service".to_owned() }
 }
 
 /// Creates the pod, or deletes one that will never run again so that it can be recreated. No pod is created on a claim
 /// that is being deleted: it could not run, and might block the deletion of the claim.
-fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
+fn run_pod(observed: &Observed, ordinal: Ordinal, start: Start) -> Option<Step> {
     match observed.pods.get(&ordinal) {
         None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
         None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
@@ -208,10 +209,10 @@ fn run_pod(observed: &Observed, ordinal: u32, start: Start) -> Option<Step> {
 
 /// Whether a pod and its claim block each other: the pod can't be scheduled while the claim is being deleted, and the
 /// claim is not deleted while a pod uses it.
-fn is_blocked_by_its_claim(observed: &Observed, ordinal: u32, pod: &Pod) -> bool {
+fn is_blocked_by_its_claim(observed: &Observed, ordinal: Ordinal, pod: &Pod) -> bool {
     pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
 }
 
-fn entry(observed: &Observed, ordinal: u32) -> (String, String) {
+fn entry(observed: &Observed, ordinal: Ordinal) -> (String, String) {
     (observed.names.member_name(ordinal), observed.names.peer_url(ordinal))
 }

@@ -1,5 +1,6 @@
 //! Descriptions of steps for the user.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::ConditionReason;
 
 use crate::cluster::observed::{Alarm, Observed};
@@ -7,7 +8,7 @@ use crate::cluster::step::Step;
 
 /// What a step does, as a reason and a sentence. Records for the operator's own use are not described.
 pub fn describe(observed: &Observed, step: &Step) -> Option<(ConditionReason, String)> {
-    let name = |ordinal: &u32| observed.names.member_name(*ordinal);
+    let name = |ordinal: &Ordinal| observed.names.member_name(*ordinal);
     Some(match step {
         Step::RecordBootstrap(bootstrap) => {
             (ConditionReason::Bootstrapping, format!("bootstrapping a cluster of {} members", bootstrap.size))

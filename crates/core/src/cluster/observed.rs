@@ -1,6 +1,7 @@
 //! The observed state of a cluster, from which everything is decided: plain data, free of Kubernetes and of etcd's
 //! protocol.
 
+use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
@@ -41,16 +42,16 @@ pub struct Observed {
     /// The state of the backup that precedes an upgrade to another minor version.
     pub backup_first: BackupFirst,
     /// How the spec differs from what a member was created from, for every member that is outdated.
-    pub outdated: BTreeMap<u32, SpecDiff>,
+    pub outdated: BTreeMap<Ordinal, SpecDiff>,
     /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
     pub has_rollout_slot: bool,
     /// Whether members may be replaced to move them to other volumes.
     pub migrates: bool,
-    pub peers: BTreeMap<u32, Peer>,
-    pub pods: BTreeMap<u32, Pod>,
-    pub claims: BTreeMap<u32, Claim>,
+    pub peers: BTreeMap<Ordinal, Peer>,
+    pub pods: BTreeMap<Ordinal, Pod>,
+    pub claims: BTreeMap<Ordinal, Claim>,
     /// The response of each member that was queried, or why there was none.
-    pub answers: BTreeMap<u32, Result<Answer, String>>,
+    pub answers: BTreeMap<Ordinal, Result<Answer, String>>,
     /// The membership as a quorum knows it. `None` only ever means that no quorum could be queried.
     pub membership: Option<Membership>,
     /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
@@ -280,7 +281,7 @@ pub struct Membership {
 pub struct Member {
     pub id: MemberId,
     /// The ordinal from its name or its peer URL. `None` if this operator did not create it.
-    pub ordinal: Option<u32>,
+    pub ordinal: Option<Ordinal>,
     pub peer_url: String,
     /// Whether it has ever connected to the others.
     pub started: bool,
@@ -288,7 +289,12 @@ pub struct Member {
 }
 
 impl Observed {
-    pub fn member(&self, ordinal: u32) -> Option<&Member> {
+    /// Whether the spec asks for a member of this ordinal.
+    pub fn is_desired(&self, ordinal: Ordinal) -> bool {
+        ordinal.is_among_first(self.replicas)
+    }
+
+    pub fn member(&self, ordinal: Ordinal) -> Option<&Member> {
         self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
     }
 
@@ -309,7 +315,7 @@ impl Observed {
     }
 
     /// Whether the process that runs under this ordinal answers at all.
-    pub fn is_reached(&self, ordinal: u32) -> bool {
+    pub fn is_reached(&self, ordinal: Ordinal) -> bool {
         matches!(self.answers.get(&ordinal), Some(Ok(_)))
     }
 

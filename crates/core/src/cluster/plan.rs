@@ -2,6 +2,7 @@
 //! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
 //! its execution may stop after any step.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::{Pace, WaitReason};
 
 use crate::cluster::acceptance::adopt_version;
@@ -48,7 +49,7 @@ pub fn plan(observed: &Observed) -> Plan {
 /// step for a member blocks the later steps for it.
 fn without_obsolete_pods(plan: Plan) -> Plan {
     let goes = |step: &Step| matches!(step, Step::RecreatePeer { .. } | Step::RemoveMember { .. });
-    let going: Vec<u32> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
+    let going: Vec<Ordinal> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
     let is_obsolete = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
     Plan { steps: plan.steps.into_iter().filter(|step| !is_obsolete(step)).collect(), ..plan }
 }
@@ -81,7 +82,7 @@ fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     let message = format!("{answering} of {} initial members answer", bootstrap.size);
     // A pod that has only just become ready may be reached at the next reconcile.
     let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
-    let is_unreached = |(ordinal, pod): &(&u32, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
+    let is_unreached = |(ordinal, pod): &(&Ordinal, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
     let unreached = observed.pods.iter().filter(is_unreached);
     let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.names.member_name(*ordinal)).collect();
     if unreached.is_empty() {

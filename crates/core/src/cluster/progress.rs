@@ -21,7 +21,7 @@ pub fn updated(observed: &Observed) -> usize {
         let claim = observed.claims.get(&ordinal);
         let fits = claim.is_none_or(|claim| claim.misfit.is_none() && claim.cannot_grow.is_none());
         let is_as_made = is_made && fits && !observed.outdated.contains_key(&ordinal);
-        observed.is_healthy(member) && is_as_made && ordinal < observed.replicas
+        observed.is_healthy(member) && is_as_made && observed.is_desired(ordinal)
     };
     members.filter(is_updated).count()
 }

@@ -1,5 +1,6 @@
 //! How unhealthy members are recovered: one at a time, and only in ways that the others can tolerate.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::diagnosis::{
@@ -52,7 +53,7 @@ fn depose_corrupt_leader(observed: &Observed, membership: &Membership) -> Option
 }
 
 struct UnhealthyMember<'a> {
-    ordinal: u32,
+    ordinal: Ordinal,
     member: &'a Member,
     diagnosis: Diagnosis,
     remedy: Remedy,
@@ -61,7 +62,7 @@ struct UnhealthyMember<'a> {
 /// The managed members that are unhealthy and should stay, first those that waiting can't help.
 fn unhealthy_members<'a>(observed: &Observed, membership: &'a Membership) -> Vec<UnhealthyMember<'a>> {
     let ours = membership.members.iter().filter_map(|member| Some((member.ordinal?, member)));
-    let staying = ours.filter(|(ordinal, _)| *ordinal < observed.replicas);
+    let staying = ours.filter(|(ordinal, _)| observed.is_desired(*ordinal));
     let mut unhealthy_members: Vec<UnhealthyMember> = staying
         .filter_map(|(ordinal, member)| {
             let diagnosis = diagnose(observed, ordinal, member)?;
@@ -161,13 +162,13 @@ pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> 
 
 /// One pod at a time: none while that of another member is terminating, or was only just created and does not answer
 /// yet.
-fn restart(observed: &Observed, (ordinal, why): (u32, String)) -> Option<Step> {
+fn restart(observed: &Observed, (ordinal, why): (Ordinal, String)) -> Option<Step> {
     let is_member = |pod: &Pod| {
         let identity = pod.expected.and_then(|expected| expected.identity);
         let has = |it: &Membership| identity.is_some_and(|identity| it.member(identity.member_id).is_some());
         observed.membership.as_ref().is_none_or(has)
     };
-    let is_busy = |(other, pod): (&u32, &Pod)| {
+    let is_busy = |(other, pod): (&Ordinal, &Pod)| {
         let young = observed.now - pod.created < restart_after(observed);
         pod.deleting || (young && !observed.is_reached(*other))
     };

@@ -7,6 +7,7 @@ use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::UpdateMethod;
 use crate::cluster::step::{Model, Plan, Step};
 use crate::cluster::versions::{VersionDecision, decide_version, is_too_old};
+use crate::ordinal::Ordinal;
 
 /// How long a pod may be missing despite attempts to create it before it counts as rejected.
 const REFUSED_AFTER: i64 = 60;
@@ -25,7 +26,7 @@ pub fn model_of_new(observed: &Observed) -> Model {
 
 /// Whether a new member would be created from something else than this one was, or whether this one could not join as
 /// it is.
-pub fn is_to_be_recreated(observed: &Observed, ordinal: u32) -> bool {
+pub fn is_to_be_recreated(observed: &Observed, ordinal: Ordinal) -> bool {
     let is_late = || observed.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
     (needs_a_new_pod(observed, ordinal) && may_use_the_spec(observed)) || is_late()
 }
@@ -37,13 +38,13 @@ fn may_use_the_spec(observed: &Observed) -> bool {
 }
 
 /// Whether a member has to be restarted to match the spec.
-pub fn restarts(observed: &Observed, ordinal: u32) -> bool {
+pub fn restarts(observed: &Observed, ordinal: Ordinal) -> bool {
     observed.outdated.get(&ordinal).is_some_and(|change| change.method == UpdateMethod::Restart)
 }
 
 /// Whether a member needs a new pod to match the spec. A running pod can be given other labels and resources in place.
 /// A pod that was rejected, can't be scheduled or does not start can only be replaced by a new one.
-fn needs_a_new_pod(observed: &Observed, ordinal: u32) -> bool {
+fn needs_a_new_pod(observed: &Observed, ordinal: Ordinal) -> bool {
     let runs = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some() && pod.problem.is_none());
     restarts(observed, ordinal) || (observed.outdated.contains_key(&ordinal) && !runs)
 }
@@ -53,7 +54,7 @@ fn needs_a_new_pod(observed: &Observed, ordinal: u32) -> bool {
 pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
     let is_fit = |member: &Member| observed.is_healthy(member) && !observed.is_stopping(member);
     let broken = membership.voters().filter(|voter| !observed.is_healthy(voter));
-    let staying = broken.filter_map(|voter| voter.ordinal).filter(|ordinal| *ordinal < observed.replicas);
+    let staying = broken.filter_map(|voter| voter.ordinal).filter(|ordinal| observed.is_desired(*ordinal));
     let broken = staying.into_iter().find(|ordinal| {
         let others = membership.voters().filter(|voter| voter.ordinal != Some(*ordinal) && is_fit(voter)).count();
         let keeps_its_data = observed.durable || has_no_data(observed, *ordinal);
@@ -66,7 +67,7 @@ pub fn recreate_broken(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A learner that makes no progress and was created from an outdated spec is removed, so that one from the current spec
 /// can join.
-pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: MemberId) -> Vec<Step> {
+pub fn recreate_learner(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> Vec<Step> {
     // A missing pod counts too: it may be rejected.
     if observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_none()) {
         return Vec::new();
@@ -80,13 +81,13 @@ pub fn recreate_learner(observed: &Observed, ordinal: u32, member_id: MemberId) 
 /// Without a quorum, or before there is one, a member that does not run and was created from an outdated spec is
 /// recreated: the others may be waiting for it.
 pub fn recreate_stopped_members(observed: &Observed) -> Vec<Step> {
-    let runs = |ordinal: &u32| observed.answers.contains_key(ordinal);
+    let runs = |ordinal: &Ordinal| observed.answers.contains_key(ordinal);
     let idle = observed.outdated.keys().copied().filter(|it| !runs(it) && may_be_recreated(observed, *it));
     // Data in a pod is lost with it, unless there is none: the pod was never scheduled, or there is no cluster yet.
-    let has_nothing = |ordinal: u32| {
+    let has_nothing = |ordinal: Ordinal| {
         observed.cluster_id.is_none() || observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_none())
     };
-    let idle: Vec<u32> = idle.filter(|ordinal| observed.durable || has_nothing(*ordinal)).collect();
+    let idle: Vec<Ordinal> = idle.filter(|ordinal| observed.durable || has_nothing(*ordinal)).collect();
     if idle.is_empty() {
         return Vec::new();
     }
@@ -100,10 +101,10 @@ pub fn recreate_stopped_members(observed: &Observed) -> Vec<Step> {
 /// Whether an unhealthy member was created from an outdated spec that never worked. One that did work is restarted
 /// unchanged: the current spec may not work either. The exception is a member that can't be scheduled, as long as no
 /// member has failed with the current spec.
-fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
+fn may_be_recreated(observed: &Observed, ordinal: Ordinal) -> bool {
     let Some(peer) = observed.peers.get(&ordinal).filter(|peer| !peer.deleting) else { return false };
     let is_stuck = |pod: &Pod| pod.deleting || pod.node.is_some_and(|node| node.down_since.is_some());
-    let has_failed = |(other, peer): (&u32, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
+    let has_failed = |(other, peer): (&Ordinal, &Peer)| !peer.proven && !observed.outdated.contains_key(other);
     // Without a quorum there is nothing to lose.
     let has_rollout_slot = observed.has_rollout_slot || observed.membership.is_none();
     let may_try_another =
@@ -115,7 +116,7 @@ fn may_be_recreated(observed: &Observed, ordinal: u32) -> bool {
 
 /// Whether a member's pod can't be scheduled, or Kubernetes rejects it: it has been missing for long despite attempts
 /// to create it. Without a quorum a missing pod means nothing: after a power cut all are missing, and return unchanged.
-fn is_unschedulable_or_refused(observed: &Observed, ordinal: u32) -> bool {
+fn is_unschedulable_or_refused(observed: &Observed, ordinal: Ordinal) -> bool {
     match observed.pods.get(&ordinal) {
         Some(pod) => pod.node.is_none(),
         None => {
@@ -126,18 +127,18 @@ fn is_unschedulable_or_refused(observed: &Observed, ordinal: u32) -> bool {
 }
 
 /// Whether a member has never run, so that no data is lost with its pod.
-fn has_no_data(observed: &Observed, ordinal: u32) -> bool {
+fn has_no_data(observed: &Observed, ordinal: Ordinal) -> bool {
     let is_placed = observed.pods.get(&ordinal).is_some_and(|pod| pod.node.is_some());
     observed.member(ordinal).is_some_and(|member| !member.started) && !is_placed
 }
 
 /// Recreates a member from the spec. Its volume stays.
-pub fn recreate(observed: &Observed, ordinal: u32) -> Step {
+pub fn recreate(observed: &Observed, ordinal: Ordinal) -> Step {
     Step::RecreatePeer { ordinal, why: reason_for(observed, ordinal) }
 }
 
 /// Why a member is recreated, for the user.
-pub fn reason_for(observed: &Observed, ordinal: u32) -> String {
+pub fn reason_for(observed: &Observed, ordinal: Ordinal) -> String {
     match observed.outdated.get(&ordinal) {
         Some(change) => format!("{} changed", change.fields.join(", ")),
         None => "the other members run a later version".to_owned(),

@@ -1,6 +1,7 @@
 //! Whether a voter may be removed now. Everybody who removes one asks here: scaling down, recovery, a volume that can't
 //! follow the spec, and a change while the data is in the pod.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{Member, Membership, Observed};
@@ -8,7 +9,13 @@ use crate::cluster::quorum::may_remove;
 use crate::cluster::step::{Plan, Step};
 
 /// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
-pub fn remove_voter(observed: &Observed, membership: &Membership, ordinal: u32, leaving: &Member, why: &str) -> Plan {
+pub fn remove_voter(
+    observed: &Observed,
+    membership: &Membership,
+    ordinal: Ordinal,
+    leaving: &Member,
+    why: &str,
+) -> Plan {
     let name = observed.names.member_name(ordinal);
     let voters = membership.voters().count();
     // A voter whose pod is terminating does not count as healthy.

@@ -29,6 +29,7 @@ mod tests {
     use super::*;
     use crate::cluster::step::Step;
     use crate::cluster::tests::support::cluster_of;
+    use crate::ordinal::Ordinal;
 
     #[test]
     fn the_more_happens_the_sooner_a_cluster_is_looked_at_again() {
@@ -36,12 +37,12 @@ mod tests {
         observed.be_ready();
         let after = |plan: Plan, observed: &Observed| when_to_look_again(&plan, observed);
         assert_eq!(after(Plan::default(), &observed), WHILE_HEALTHY);
-        assert_eq!(after(Plan::steps(vec![Step::AddLearner { ordinal: 3 }]), &observed), WHILE_CHANGING);
+        assert_eq!(after(Plan::steps(vec![Step::AddLearner { ordinal: Ordinal(3) }]), &observed), WHILE_CHANGING);
         assert_eq!(after(Plan::waiting(WaitReason::Draining, "short"), &observed), WHILE_CHANGING);
         assert_eq!(after(Plan::waiting(WaitReason::QuorumAtRisk, "long"), &observed), WHILE_UNHEALTHY);
-        observed.answers.insert(2, Err("timed out".to_owned()));
+        observed.answers.insert(Ordinal(2), Err("timed out".to_owned()));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY);
-        observed.answers.remove(&2);
+        observed.answers.remove(&Ordinal(2));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY, "one was not even asked");
     }
 }

@@ -1,6 +1,7 @@
 //! How members are rolled out to the spec: one at a time, the leader last, and each only while all the others are
 //! healthy.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::acceptance::before_any_change;
@@ -32,13 +33,13 @@ pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A member that was recreated and has not been observed healthy since.
 fn starting_member<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
-    let is_proven = |ordinal: u32| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
+    let is_proven = |ordinal: Ordinal| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
     membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
 }
 
 /// Changes that need no restart.
 fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
-    let running = |ordinal: &&u32| {
+    let running = |ordinal: &&Ordinal| {
         let pod = observed.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
         pod && membership.members.iter().any(|member| member.ordinal == Some(**ordinal))
     };
@@ -55,7 +56,7 @@ fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
 
 fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     let outdated = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter)));
-    let outdated: Vec<(u32, &Member)> = outdated.filter(|(ordinal, _)| restarts(observed, *ordinal)).collect();
+    let outdated: Vec<(Ordinal, &Member)> = outdated.filter(|(ordinal, _)| restarts(observed, *ordinal)).collect();
     let well = wait_for_healthy_members(observed, membership);
     if outdated.is_empty() || well != Plan::default() {
         return well;
@@ -75,7 +76,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
 }
 
 /// The leader is restarted last. It transfers the leadership to an updated member, and is a follower then.
-fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (u32, &Member)) -> Plan {
+fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (Ordinal, &Member)) -> Plan {
     let candidates = membership.voters().filter(|voter| voter.id != leader.id);
     match candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
         Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from, to, to_id }]),
@@ -84,7 +85,7 @@ fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): 
 }
 
 /// Clients are drained first. If the data would be lost with the pod, the member is replaced by a new one instead.
-fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, member: &Member) -> Plan {
+fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordinal, member: &Member) -> Plan {
     let is_claim_deleting = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
     let keeps_its_data = observed.durable && !is_claim_deleting;
     if !keeps_its_data && membership.voters().count() == 1 {
@@ -94,7 +95,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: u32, 
         );
         return Plan::waiting(WaitReason::ChangeRefused, message);
     }
-    let serves = |(other, pod): (&u32, &Pod)| *other != ordinal && pod.serves_clients && pod.ready;
+    let serves = |(other, pod): (&Ordinal, &Pod)| *other != ordinal && pod.serves_clients && pod.ready;
     let leaving =
         observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal));
     match leaving {

@@ -79,6 +79,7 @@ mod tests {
     use crate::cluster::plan::plan;
     use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
     use crate::cluster::tests::support::cluster_of;
+    use crate::ordinal::Ordinal;
 
     const NOW: Duration = Duration::from_secs(1000);
 
@@ -98,7 +99,7 @@ mod tests {
         let (mut idle, mut busy) = (cluster_of(3), cluster_of(3));
         idle.be_ready();
         busy.be_ready();
-        busy.outdated = (0..3)
+        busy.outdated = Ordinal::first(3)
             .map(|ordinal| (ordinal, SpecDiff { fields: vec!["spec.version".into()], method: UpdateMethod::Restart }))
             .collect();
         let mut slots = RolloutSlots::at_most(0);

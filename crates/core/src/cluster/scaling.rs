@@ -1,6 +1,7 @@
 //! The next change of the membership, one at a time: new members join as learners and are promoted when they have
 //! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::leftovers::delete_leftovers;
@@ -13,19 +14,19 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
     if let Some(learner) = membership.learner() {
         return finish_learner(observed, learner);
     }
-    let ours: Vec<(u32, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
+    let ours: Vec<(Ordinal, &Member)> = membership.voters().filter_map(|voter| Some((voter.ordinal?, voter))).collect();
     // The highest ordinal, but first an unhealthy or corrupt voter that should be removed anyway: the rest can spare it
     // most easily, and a corrupt one is nobody to hand the leadership to.
     let highest = ours.iter().max_by_key(|(ordinal, voter)| {
         let is_sound = observed.is_healthy(voter) && !observed.is_corrupt(voter);
-        let useless = *ordinal >= observed.replicas && !is_sound;
+        let useless = !observed.is_desired(*ordinal) && !is_sound;
         (useless, *ordinal)
     });
-    let missing = (0..observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
+    let missing = Ordinal::first(observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
     let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
     // An initial member that has not started yet knows a fixed list of initial members. If the membership changed, it
     // could not start; unless it should be removed anyway.
-    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && *ordinal < observed.replicas);
+    let starting = ours.iter().find(|(ordinal, voter)| !voter.started && observed.is_desired(*ordinal));
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
         (_, _, Some((ordinal, _))) => {
@@ -57,7 +58,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         );
     };
     let name = observed.names.member_name(ordinal);
-    if ordinal >= observed.replicas {
+    if !observed.is_desired(ordinal) {
         let why = "spec.replicas was lowered".to_owned();
         return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
     }
@@ -79,7 +80,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     Plan { steps: vec![promote], waiting: Some(catching_up) }
 }
 
-fn grow(observed: &Observed, membership: &Membership, ordinal: u32) -> Plan {
+fn grow(observed: &Observed, membership: &Membership, ordinal: Ordinal) -> Plan {
     let name = observed.names.member_name(ordinal);
     // A new member gets a new volume: the old one was faulty, or its member was replaced.
     let steps = delete_leftovers(observed, membership, ordinal);

@@ -1,5 +1,6 @@
 //! The status to report about a cluster: from what etcd itself reports, never from the phases of pods alone.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -119,30 +120,32 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
 }
 
 /// The voters by ordinal and ID, from the best source that is left.
-fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(u32, MemberId)> {
+fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(Ordinal, MemberId)> {
     if let Some(local_membership) = &observed.local_membership {
         return local_membership.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
     }
     let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
-    let reported: Vec<(u32, MemberId)> =
+    let reported: Vec<(Ordinal, MemberId)> =
         reported.filter_map(|voter| Some((observed.names.ordinal_of_name(&voter.name)?, voter.id()?))).collect();
     if !reported.is_empty() {
         return reported;
     }
     let recorded = known_members(observed).filter(|(_, _, started)| *started);
-    let recorded: Vec<(u32, MemberId)> = recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
+    let recorded: Vec<(Ordinal, MemberId)> =
+        recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
     match &observed.bootstrap {
         Some(bootstrap) if recorded.is_empty() => {
-            let initial_member =
-                |ordinal: u32| (ordinal, initial_members::identity_of(&observed.names, bootstrap, ordinal).member_id);
-            (0..bootstrap.size).map(initial_member).collect()
+            let initial_member = |ordinal: Ordinal| {
+                (ordinal, initial_members::identity_of(&observed.names, bootstrap, ordinal).member_id)
+            };
+            Ordinal::first(bootstrap.size).map(initial_member).collect()
         }
         _ => recorded,
     }
 }
 
 fn out_of_space(observed: &Observed) -> String {
-    let size_of = |(ordinal, answer): (&u32, &Result<Answer, String>)| {
+    let size_of = |(ordinal, answer): (&Ordinal, &Result<Answer, String>)| {
         let answer = answer.as_ref().ok()?;
         let name = observed.names.member_name(*ordinal);
         Some(format!("{name} {} ({} in use)", mebibytes(answer.db_size), mebibytes(answer.db_in_use)))
@@ -200,9 +203,9 @@ fn degraded(observed: &Observed) -> Statement {
 
 /// The unhealthy members, and why they are. A learner that has not started yet is starting, not unhealthy.
 fn problems(observed: &Observed) -> Vec<String> {
-    let ordinals: Vec<u32> = match &observed.membership {
+    let ordinals: Vec<Ordinal> = match &observed.membership {
         Some(membership) => {
-            let has_problem = |ordinal: u32| observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_some());
+            let has_problem = |ordinal: Ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_some());
             let on_its_way =
                 |member: &Member| member.learner && !member.started && !member.ordinal.is_some_and(has_problem);
             let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
@@ -210,7 +213,7 @@ fn problems(observed: &Observed) -> Vec<String> {
             unhealthy.filter_map(|member| member.ordinal).collect()
         }
         None => {
-            let answers = |ordinal: &u32| matches!(observed.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
+            let answers = |ordinal: &Ordinal| matches!(observed.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
             observed.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
         }
     };
@@ -238,7 +241,7 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
     let given_up = observed.peers.iter().filter(|(ordinal, peer)| {
         let has_no_vote =
             observed.membership.is_some() && observed.member(**ordinal).is_none_or(|member| member.learner);
-        has_no_vote && **ordinal < observed.replicas && peer.replacement.is_some()
+        has_no_vote && observed.is_desired(**ordinal) && peer.replacement.is_some()
     });
     given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.names.member_name(*ordinal)))
 }
@@ -266,7 +269,7 @@ fn unconfirmed_corruption(observed: &Observed) -> impl Iterator<Item = String> {
     })
 }
 
-fn problem_of(observed: &Observed, ordinal: u32) -> String {
+fn problem_of(observed: &Observed, ordinal: Ordinal) -> String {
     let name = observed.names.member_name(ordinal);
     if observed.member(ordinal).is_some_and(|member| observed.is_corrupt(member)) {
         return format!("{name}'s data differs from that of the other members");
@@ -304,7 +307,7 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatu
         return previous.members.iter().map(unhealthy).collect();
     };
     let mut sorted: Vec<&Member> = membership.members.iter().collect();
-    sorted.sort_by_key(|member| (member.ordinal.unwrap_or(u32::MAX), member.id));
+    sorted.sort_by_key(|member| (member.ordinal.unwrap_or(Ordinal(u32::MAX)), member.id));
     let report = |member: &Member| MemberStatus {
         unhealthy_since: since.get(&member.id).and_then(|since| moment(*since)),
         ..report_member(observed, member, previous)

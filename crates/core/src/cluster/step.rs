@@ -1,6 +1,7 @@
 //! What a plan consists of: steps to take now, and what keeps more from being done. Which steps are planned is decided
 //! in [`plan`](super::plan) and the files below it; the operator carries them out, and the simulation.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{
@@ -15,58 +16,58 @@ pub enum Step {
     /// Record that the cluster is bootstrapped. After that, nothing is bootstrapped again.
     RecordClusterId(ClusterId),
     CreatePeer {
-        ordinal: u32,
+        ordinal: Ordinal,
         initial: bool,
         model: Model,
     },
     /// Record the identity of the member in its EtcdPeer, and whether it was observed running.
     RecordMember {
-        ordinal: u32,
+        ordinal: Ordinal,
         identity: Identity,
         started: bool,
     },
     CreateClaim {
-        ordinal: u32,
+        ordinal: Ordinal,
         bootstrap: Option<Bootstrap>,
         identity: Option<Identity>,
     },
     /// Annotate the claim with the member whose data it holds and the version that can read it, so that this is known
     /// when nothing else is left.
     MarkClaim {
-        ordinal: u32,
+        ordinal: Ordinal,
         identity: Identity,
         version: Option<String>,
     },
     CreatePod {
-        ordinal: u32,
+        ordinal: Ordinal,
         start: Start,
     },
     /// Annotate a running pod with the data that it must find if it starts again, and whether it serves clients.
     AnnotatePod {
-        ordinal: u32,
+        ordinal: Ordinal,
         expected: ExpectedData,
         serves_clients: bool,
     },
     /// Drain clients from a pod that is about to be restarted.
     DrainPod {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     /// Delete an EtcdPeer and its pod, so that both are recreated from the spec. The volume stays.
     RecreatePeer {
-        ordinal: u32,
+        ordinal: Ordinal,
         why: String,
     },
     /// Give a running pod the labels and annotations in the spec.
     Relabel {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     /// Give a running pod the resources in the spec, and the labels and annotations.
     Resize {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     /// Request as much space as the spec does.
     GrowClaim {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     /// Record the version that members are created with from now on.
     AcceptVersion(String),
@@ -78,55 +79,55 @@ pub enum Step {
     EnableDowngrade(String),
     CancelDowngrade,
     DeletePod {
-        ordinal: u32,
+        ordinal: Ordinal,
         why: String,
     },
     /// Terminate a pod whose member does not answer, so that it starts again.
     RestartPod {
-        ordinal: u32,
+        ordinal: Ordinal,
         why: String,
     },
     /// Force-delete a pod whose node is down or does not terminate it: no kubelet would confirm that it stopped.
     FencePod {
-        ordinal: u32,
+        ordinal: Ordinal,
         why: String,
     },
     DeleteClaim {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     DeletePeer {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     AddLearner {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     Promote {
-        ordinal: u32,
+        ordinal: Ordinal,
         member_id: MemberId,
     },
     MoveLeader {
-        from: u32,
-        to: u32,
+        from: Ordinal,
+        to: Ordinal,
         to_id: MemberId,
     },
     /// Record in the EtcdPeer that a member is replaced, before it is.
     RecordReplacement {
-        ordinal: u32,
+        ordinal: Ordinal,
         replacement: Replacement,
     },
     RemoveMember {
-        ordinal: u32,
+        ordinal: Ordinal,
         member_id: MemberId,
         why: String,
     },
     /// Record in the EtcdPeer that a database is defragmented, before it is.
     RecordDefragmentation {
-        ordinal: u32,
+        ordinal: Ordinal,
         defragmentation: Defragmentation,
     },
     /// Free the unused space of a database. Its member does not serve meanwhile.
     Defragment {
-        ordinal: u32,
+        ordinal: Ordinal,
     },
     Disarm(Alarm),
 }
@@ -171,7 +172,7 @@ impl Step {
     }
 
     /// The member that the step is about. `None` if it is about the whole cluster.
-    pub fn ordinal(&self) -> Option<u32> {
+    pub fn ordinal(&self) -> Option<Ordinal> {
         match self {
             Step::RecordBootstrap(_)
             | Step::RecordClusterId(_)
@@ -235,7 +236,7 @@ pub enum Model {
     /// The spec, but with the version that was last found possible.
     SpecWithVersion(String),
     /// The EtcdPeer of another member, because the spec may not be rolled out yet.
-    Member(u32),
+    Member(Ordinal),
 }
 
 /// How a member starts.

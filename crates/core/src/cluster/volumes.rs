@@ -1,6 +1,7 @@
 //! How volumes are made to match the spec: they are expanded while in use. A change that a volume can't follow is made
 //! by replacing its member, if the user wants that.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 use etcd_operator_api::quantity::{rounded_up, same_amount};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
@@ -23,7 +24,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     let misfits =
         membership.voters().filter_map(|voter| Some((voter.ordinal?, voter, misfit(observed, voter.ordinal?)?)));
     let leader = observed.leader();
-    let last = |(ordinal, voter, _): &(u32, &Member, String)| (Some(voter.id) != leader, *ordinal);
+    let last = |(ordinal, voter, _): &(Ordinal, &Member, String)| (Some(voter.id) != leader, *ordinal);
     let Some((ordinal, voter, why)) = misfits.max_by_key(last) else { return Plan::default() };
     let name = observed.names.member_name(ordinal);
     if !observed.migrates {
@@ -44,7 +45,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
 }
 
 /// How a member's volume differs from the spec in a way that it can't follow.
-fn misfit(observed: &Observed, ordinal: u32) -> Option<String> {
+fn misfit(observed: &Observed, ordinal: Ordinal) -> Option<String> {
     let claim = observed.claims.get(&ordinal)?;
     let cannot_grow = claim.cannot_grow.as_ref().filter(|_| claim.too_small);
     claim.misfit.as_ref().or(cannot_grow).cloned()

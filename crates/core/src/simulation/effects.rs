@@ -1,5 +1,6 @@
 //! The effects of steps on the simulated world. Every rule about a step is checked where it takes effect.
 
+use crate::ordinal::Ordinal;
 use std::collections::btree_map::Entry;
 
 use super::coverage::Rule;
@@ -39,7 +40,7 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
 }
 
 /// Creates an EtcdPeer from the cached spec, or like another one.
-pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -> Effect {
+pub fn create_peer(world: &mut World, seen: &Api, ordinal: Ordinal, model: &Model) -> Effect {
     let template = seen.cluster.template;
     let (version, template) = match model {
         Model::Spec => (seen.cluster.wanted.to_owned(), template),
@@ -57,7 +58,7 @@ pub fn create_peer(world: &mut World, seen: &Api, ordinal: u32, model: &Model) -
 }
 
 /// No member is restarted if the others would lose their quorum, and never the leader.
-pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
+pub fn recreate_peer(world: &mut World, seen: &Api, ordinal: Ordinal) -> Result<Effect, Broken> {
     let made_from =
         |api: &Api| (api.peers.get(&ordinal).map(|it| it.version.clone()), api.templates.get(&ordinal).copied());
     let pod = |api: &Api| api.pods.get(&ordinal).map(|pod| pod.uid);
@@ -103,13 +104,13 @@ pub fn downgrade(world: &mut World, step: &Step) -> Effect {
 }
 
 /// Changes the pod in the cache, if it is still the same.
-pub fn on_the_same_pod(world: &mut World, seen: &Api, ordinal: u32, act: impl FnOnce(&mut PodObject)) -> Effect {
+pub fn on_the_same_pod(world: &mut World, seen: &Api, ordinal: Ordinal, act: impl FnOnce(&mut PodObject)) -> Effect {
     let known = seen.pods.get(&ordinal).map(|pod| pod.uid);
     changed(world.api.pods.get_mut(&ordinal).filter(|pod| Some(pod.uid) == known), act)
 }
 
 /// No healthy member is restarted only because the operator can't reach it, and none whose data would be lost.
-pub fn check_restart(world: &World, ordinal: u32) -> Result<(), Broken> {
+pub fn check_restart(world: &World, ordinal: Ordinal) -> Result<(), Broken> {
     let Some((pod, process)) = world.api.pods.get(&ordinal).zip(world.process_of(ordinal)) else { return Ok(()) };
     world.coverage.judge(Rule::RestartSparesTheHealthy);
     let takes_part = |etcd: &Etcd| etcd.has_quorum(world) && etcd.connects(world, process);
@@ -123,7 +124,7 @@ pub fn check_restart(world: &World, ordinal: u32) -> Result<(), Broken> {
 }
 
 /// Rule 6: two processes never share a data dir or an identity.
-pub fn fence_pod(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
+pub fn fence_pod(world: &mut World, seen: &Api, ordinal: Ordinal) -> Result<Effect, Broken> {
     if on_the_same_pod(world, seen, ordinal, |_| {}) == Effect::Failed {
         return Ok(Effect::Failed);
     }
@@ -138,7 +139,7 @@ pub fn fence_pod(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, 
 }
 
 /// Rule 4: a volume is deleted only when its member has left, and never while quorum is lost.
-pub fn delete_claim(world: &mut World, seen: &Api, ordinal: u32) -> Result<Effect, Broken> {
+pub fn delete_claim(world: &mut World, seen: &Api, ordinal: Ordinal) -> Result<Effect, Broken> {
     let known = seen.claims.get(&ordinal).map(|claim| claim.uid);
     let Some(claim) = world.api.claims.get(&ordinal).filter(|claim| Some(claim.uid) == known) else {
         return Ok(Effect::Failed);
@@ -164,7 +165,7 @@ pub fn changed<T>(object: Option<&mut T>, change: impl FnOnce(&mut T)) -> Effect
     }
 }
 
-pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
+pub fn create_claim(world: &mut World, ordinal: Ordinal, claim: Claim) -> Effect {
     match world.api.claims.get(&ordinal).map(|found| &found.claim) {
         Some(found) => {
             let ours = (claim.bootstrap.is_some() && found.bootstrap == claim.bootstrap)
@@ -180,7 +181,7 @@ pub fn create_claim(world: &mut World, ordinal: u32, claim: Claim) -> Effect {
 }
 
 /// Rule 1: the healthy voters that remain are a quorum of those that remain; and no member is replaced without need.
-pub fn check_removal(world: &World, ordinal: u32, id: MemberId) -> Result<(), Broken> {
+pub fn check_removal(world: &World, ordinal: Ordinal, id: MemberId) -> Result<(), Broken> {
     let Some(etcd) = &world.etcd else { return Ok(()) };
     let Some(leaving) = etcd.member(id) else { return Ok(()) };
     world.coverage.judge(Rule::RemovalSparesTheLeader);
@@ -195,7 +196,7 @@ pub fn check_removal(world: &World, ordinal: u32, id: MemberId) -> Result<(), Br
     if !leaving.learner && up < quorum(left.len()) {
         return Err(format!("c-{ordinal} is removed, and only {up} of the {} that are left are up", left.len()));
     }
-    if ordinal >= world.api.cluster.replicas {
+    if !ordinal.is_among_first(world.api.cluster.replicas) {
         return Ok(());
     }
     world.coverage.judge(Rule::RemovalIsNeeded);

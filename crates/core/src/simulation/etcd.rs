@@ -7,6 +7,7 @@ use crate::cluster::initial_members::{cluster_id, identity_of};
 use crate::cluster::observed::{Bootstrap, ClusterId, Member, MemberId, Membership};
 use crate::cluster::quorum::quorum;
 use crate::cluster::tests::support::names;
+use crate::ordinal::Ordinal;
 
 pub struct Etcd {
     /// What its ID and those of its initial members are derived from.
@@ -26,10 +27,10 @@ pub struct Etcd {
 impl Etcd {
     pub fn found(bootstrap: Bootstrap) -> Self {
         let initial_member =
-            |ordinal: u32| new_member(identity_of(&names(), &bootstrap, ordinal).member_id, ordinal, false);
+            |ordinal: Ordinal| new_member(identity_of(&names(), &bootstrap, ordinal).member_id, ordinal, false);
         Etcd {
             cluster_id: cluster_id(&names(), &bootstrap),
-            members: (0..bootstrap.size).map(initial_member).collect(),
+            members: Ordinal::first(bootstrap.size).map(initial_member).collect(),
             leader: None,
             minor: None,
             downgrade: None,
@@ -47,7 +48,7 @@ impl Etcd {
         self.members.iter().find(|member| member.id == id)
     }
 
-    pub fn member_at(&self, ordinal: u32) -> Option<&Member> {
+    pub fn member_at(&self, ordinal: Ordinal) -> Option<&Member> {
         self.members.iter().find(|member| member.ordinal == Some(ordinal))
     }
 
@@ -71,13 +72,13 @@ impl Etcd {
         up >= quorum(self.voters().count())
     }
 
-    pub fn add_learner(&mut self, ordinal: u32) {
+    pub fn add_learner(&mut self, ordinal: Ordinal) {
         self.added += 1;
         self.members.push(new_member(MemberId(1000 + self.added), ordinal, true));
     }
 }
 
-fn new_member(id: MemberId, ordinal: u32, learner: bool) -> Member {
+fn new_member(id: MemberId, ordinal: Ordinal, learner: bool) -> Member {
     Member { id, ordinal: Some(ordinal), peer_url: names().peer_url(ordinal), started: false, learner }
 }
 
@@ -139,7 +140,7 @@ impl World {
             (Some(agreed), None) if all_are_up && lowest > agreed => etcd.minor = Some(lowest),
             _ => {}
         }
-        let slow = self.random.below(6) as u32;
+        let slow = Ordinal(self.random.below(6) as u32);
         for process in self.processes.iter().filter(|it| up.contains(&it.identity.member_id) && it.ordinal != slow) {
             if let (Some(data), Some(agreed)) = (&mut self.disks[process.disk].data, etcd.minor) {
                 let runs = minor_of(&process.version);

@@ -3,6 +3,7 @@
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World};
 use crate::cluster::observed::MemberId;
+use crate::ordinal::Ordinal;
 
 /// One event. The numbers before the names in `next` are its relative frequency.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +83,7 @@ const VERSIONS: [&str; 9] = ["3.5.35", "3.6.12", "3.6.16", "3.6.16", "3.7.3", "3
 pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     let place = next(world);
     let (_, event) = WEIGHTS[place];
-    let (member, machine) = (world.random.below(6) as u32, world.random.below(world.machines.len()));
+    let (member, machine) = (Ordinal(world.random.below(6) as u32), world.random.below(world.machines.len()));
     // Many events find nothing that they could strike.
     let happens = match event {
         Event::Begin if !operator.is_working() => operator.begin(world).map(|()| true)?,
@@ -196,7 +197,7 @@ fn hide(world: &mut World, number: usize) {
     world.hidden.extend((0..world.machines.len()).filter(|machine| all || *machine == number));
 }
 
-fn strike_process(world: &mut World, ordinal: u32, event: Event) -> bool {
+fn strike_process(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
     let Some(position) = world.processes.iter().position(|process| process.ordinal == ordinal) else { return false };
     let for_good = world.random.percent(15);
     world.note(|| {
@@ -217,7 +218,7 @@ fn strike_process(world: &mut World, ordinal: u32, event: Event) -> bool {
     }
 }
 
-fn delete(world: &mut World, ordinal: u32, event: Event) -> bool {
+fn delete(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
         Event::DeletePod => world.delete_pod(ordinal),
@@ -236,7 +237,7 @@ fn delete(world: &mut World, ordinal: u32, event: Event) -> bool {
     }
 }
 
-fn strike_disk(world: &mut World, ordinal: u32, event: Event) -> bool {
+fn strike_disk(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
     let Some(disk) = world.disk_of(ordinal) else { return false };
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
@@ -263,7 +264,7 @@ fn edit(world: &mut World, event: Event) {
     world.note(|| format!("the user: {event:?} (replicas {replicas}, version {wanted}, template {template})"));
 }
 
-fn elect(world: &mut World, ordinal: u32) -> bool {
+fn elect(world: &mut World, ordinal: Ordinal) -> bool {
     let Some(etcd) = &world.etcd else { return false };
     let candidate = etcd.member_at(ordinal).filter(|it| !it.learner && etcd.is_up(world, it)).map(|it| it.id);
     let whole =
@@ -289,7 +290,7 @@ fn recreate(world: &mut World) -> bool {
         return false;
     }
     world.note(|| "the user deletes the EtcdCluster and creates it again".to_owned());
-    let ordinals: Vec<u32> = world.api.pods.keys().copied().collect();
+    let ordinals: Vec<Ordinal> = world.api.pods.keys().copied().collect();
     ordinals.into_iter().for_each(|ordinal| world.remove_pod(ordinal));
     world.api.peers.clear();
     let cluster = &mut world.api.cluster;

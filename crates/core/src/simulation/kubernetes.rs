@@ -1,6 +1,7 @@
 //! What Kubernetes does by itself: it detects node failures, schedules pods, starts and terminates them, and
 //! garbage-collects what is deleted.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_protocol::gate::{DataDirContents, StartDecision, decide_start};
 use etcd_operator_protocol::report::Refusal;
 
@@ -31,7 +32,7 @@ impl World {
             process.is_some_and(|process| self.answers(process))
         };
         let changed = self.api.pods.iter().map(|(ordinal, pod)| (*ordinal, pod.ready, runs(pod)));
-        let changed: Vec<(u32, bool)> =
+        let changed: Vec<(Ordinal, bool)> =
             changed.filter(|(_, was, is)| was != is).map(|(ordinal, _, is)| (ordinal, is)).collect();
         for (ordinal, ready) in changed {
             if let Some(pod) = self.api.pods.get_mut(&ordinal) {
@@ -57,7 +58,7 @@ impl World {
         let sticks =
             |pod: &PodObject| self.processes.iter().any(|process| process.pod == pod.uid && process.unkillable);
         let stops = |pod: &PodObject| pod.deleting && hears(pod.node) && !sticks(pod);
-        let stopped: Vec<u32> = self.api.pods.iter().filter(|(_, pod)| stops(pod)).map(|(it, _)| *it).collect();
+        let stopped: Vec<Ordinal> = self.api.pods.iter().filter(|(_, pod)| stops(pod)).map(|(it, _)| *it).collect();
         for ordinal in stopped {
             self.note(|| format!("kubelet: c-{ordinal}'s pod has stopped"));
             self.remove_pod(ordinal);
@@ -68,7 +69,7 @@ impl World {
     }
 
     /// Removes a pod from the API server. Its process ends only if its machine reaches the API server.
-    pub fn remove_pod(&mut self, ordinal: u32) {
+    pub fn remove_pod(&mut self, ordinal: Ordinal) {
         let Some(pod) = self.api.pods.remove(&ordinal) else { return };
         let machines = &self.machines;
         self.processes.retain(|it| it.pod != pod.uid || it.unkillable || !machines[it.machine].is_reachable());
@@ -78,8 +79,8 @@ impl World {
     }
 
     fn collect_claims(&mut self) {
-        let used = |ordinal: &u32| self.api.pods.contains_key(ordinal);
-        let gone: Vec<u32> = self
+        let used = |ordinal: &Ordinal| self.api.pods.contains_key(ordinal);
+        let gone: Vec<Ordinal> = self
             .api
             .claims
             .iter()
@@ -95,7 +96,7 @@ impl World {
     }
 
     fn schedule_pods(&mut self) {
-        let waiting: Vec<u32> =
+        let waiting: Vec<Ordinal> =
             self.api.pods.iter().filter(|(_, pod)| pod.node.is_none() && !pod.deleting).map(|(it, _)| *it).collect();
         for ordinal in waiting {
             let node = self.node_for(ordinal);
@@ -114,7 +115,7 @@ impl World {
     }
 
     /// The node with the fewest pods among those that are eligible.
-    fn node_for(&self, ordinal: u32) -> Option<usize> {
+    fn node_for(&self, ordinal: Ordinal) -> Option<usize> {
         if self.api.pods.get(&ordinal).is_some_and(|pod| fits_no_node(pod.template)) {
             return None;
         }
@@ -129,7 +130,7 @@ impl World {
         (0..self.api.nodes.len()).filter(ready).min_by_key(|node| pods_on(*node))
     }
 
-    fn provide_disk(&mut self, ordinal: u32, node: usize) -> Option<usize> {
+    fn provide_disk(&mut self, ordinal: Ordinal, node: usize) -> Option<usize> {
         if let Some(disk) = self.disk_of(ordinal) {
             return Some(disk);
         }
@@ -143,7 +144,7 @@ impl World {
     }
 
     fn start_pods(&mut self) -> Result<(), Broken> {
-        let ready: Vec<u32> = self
+        let ready: Vec<Ordinal> = self
             .api
             .pods
             .iter()
@@ -158,7 +159,7 @@ impl World {
     }
 
     /// The gate checks the data, and then etcd starts as etcd does. Both happen at every container restart.
-    fn start_pod(&mut self, ordinal: u32) -> Result<(), Broken> {
+    fn start_pod(&mut self, ordinal: Ordinal) -> Result<(), Broken> {
         let (Some(pod), Some(disk)) = (self.api.pods.get(&ordinal).cloned(), self.disk_of(ordinal)) else {
             return Ok(());
         };
@@ -187,7 +188,7 @@ impl World {
         Ok(())
     }
 
-    fn start_etcd(&mut self, ordinal: u32, pod: &PodObject, disk: usize) -> Result<Option<Problem>, Broken> {
+    fn start_etcd(&mut self, ordinal: Ordinal, pod: &PodObject, disk: usize) -> Result<Option<Problem>, Broken> {
         let crash = |why: &str| Ok(Some(Problem::new(ProblemKind::Other, why)));
         if pod.version.ends_with(".98") {
             return Ok(Some(Problem::new(ProblemKind::NoImage, "there is no such image")));
@@ -264,7 +265,7 @@ impl World {
 
     /// Versions change by one minor at a time, down only with data that was made readable for it, and up only from a
     /// patch from which it is safe.
-    fn check_version(&self, ordinal: u32, version: &str, disk: usize) -> Result<(), Broken> {
+    fn check_version(&self, ordinal: Ordinal, version: &str, disk: usize) -> Result<(), Broken> {
         let minor = minor_of(version);
         if self.disks[disk].data.is_some() {
             self.coverage.judge(Rule::DataIsReadable);
@@ -304,7 +305,11 @@ impl World {
     }
 
     /// The identity that etcd takes if it starts without data, or why it does not start.
-    fn identity_to_start_with(&self, ordinal: u32, pod: &PodObject) -> Result<Result<Identity, &'static str>, Broken> {
+    fn identity_to_start_with(
+        &self,
+        ordinal: Ordinal,
+        pod: &PodObject,
+    ) -> Result<Result<Identity, &'static str>, Broken> {
         let member = self.etcd.as_ref().and_then(|etcd| etcd.member_at(ordinal));
         if let Some(token) = &pod.start.bootstrap_token {
             let size = u32::try_from(pod.start.initial_cluster.len()).unwrap_or_default();
@@ -349,7 +354,7 @@ impl World {
     }
 
     /// Rule 3: a member that lost its data never returns under its old ID.
-    fn check_return(&self, ordinal: u32, identity: Identity) -> Result<Identity, Broken> {
+    fn check_return(&self, ordinal: Ordinal, identity: Identity) -> Result<Identity, Broken> {
         let noted = self.api.peers.get(&ordinal).is_some_and(|peer| peer.started && peer.identity == Some(identity));
         if self.api.cluster.cluster_id.is_some() {
             self.coverage.judge(Rule::LostDataDoesNotReturn);

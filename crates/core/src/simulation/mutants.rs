@@ -1,6 +1,7 @@
 //! Operators with one defect each. The simulation must catch all of them: a rule that no mutant breaks is a rule that
 //! is not checked.
 
+use crate::ordinal::Ordinal;
 use std::borrow::Cow;
 
 use crate::cluster::observed::{DataState, MemberId, Observed};
@@ -127,7 +128,8 @@ impl Mutant {
         let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
         match mutant {
             Mutant::DropsTheQuorumCheck if refusal == "QuorumAtRisk" => {
-                let leaving = voters().filter(|it| !observed.is_healthy(it) || it.ordinal >= Some(observed.replicas));
+                let leaving = voters()
+                    .filter(|it| !observed.is_healthy(it) || it.ordinal.is_some_and(|it| !observed.is_desired(it)));
                 let leaving = leaving.filter_map(|it| Some((it.ordinal?, it.id))).max();
                 planned.steps.extend(leaving.map(|(ordinal, member_id)| removal(ordinal, member_id)));
             }
@@ -201,12 +203,13 @@ impl Mutant {
                 }
             }
             Mutant::InsistsOnWhatIsRefused => {
-                let lacks_a_pod = |ordinal: u32| !observed.pods.contains_key(&ordinal);
+                let lacks_a_pod = |ordinal: Ordinal| !observed.pods.contains_key(&ordinal);
                 planned.steps.retain(|step| !remakes(step, lacks_a_pod));
             }
             Mutant::WaitsToResizeThePending => {
-                let resizes =
-                    |ordinal: u32| observed.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize);
+                let resizes = |ordinal: Ordinal| {
+                    observed.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize)
+                };
                 planned.steps.retain(|step| !remakes(step, resizes));
             }
             Mutant::RestartsInitialMembersOutOfReach if refusal == "Bootstrapping" => {
@@ -258,18 +261,18 @@ impl Observed {
 }
 
 /// Whether a step recreates or removes one of these members.
-fn remakes(step: &Step, is_one: impl Fn(u32) -> bool) -> bool {
+fn remakes(step: &Step, is_one: impl Fn(Ordinal) -> bool) -> bool {
     matches!(step, Step::RecreatePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
 }
 
-fn restart_pod(ordinal: u32) -> Step {
+fn restart_pod(ordinal: Ordinal) -> Step {
     Step::RestartPod { ordinal, why: "a mutant wants it".to_owned() }
 }
 
-fn restart(ordinal: u32) -> Step {
+fn restart(ordinal: Ordinal) -> Step {
     Step::RecreatePeer { ordinal, why: "a mutant wants it".to_owned() }
 }
 
-fn removal(ordinal: u32, member_id: MemberId) -> Step {
+fn removal(ordinal: Ordinal, member_id: MemberId) -> Step {
     Step::RemoveMember { ordinal, member_id, why: "a mutant wants it".to_owned() }
 }

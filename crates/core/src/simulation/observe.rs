@@ -1,5 +1,6 @@
 //! What the operator observes: Kubernetes through its caches, and etcd as far as it can be reached.
 
+use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::etcd::Etcd;
@@ -75,7 +76,7 @@ impl World {
     }
 
     /// Queries every known pod at its known address: a pod that is gone does not answer.
-    fn ask(&self, seen: &Api) -> BTreeMap<u32, Result<Answer, String>> {
+    fn ask(&self, seen: &Api) -> BTreeMap<Ordinal, Result<Answer, String>> {
         let mut answers = BTreeMap::new();
         for (ordinal, pod) in seen.pods.iter() {
             let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
@@ -137,16 +138,16 @@ impl World {
     }
 }
 
-fn see_outdated(seen: &Api) -> BTreeMap<u32, SpecDiff> {
-    let is_outdated = |(ordinal, peer): (&u32, &Peer)| {
+fn see_outdated(seen: &Api) -> BTreeMap<Ordinal, SpecDiff> {
+    let is_outdated = |(ordinal, peer): (&Ordinal, &Peer)| {
         peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
     };
     // Resources could be changed in place, if the pod ran.
-    let method = |ordinal: &u32, peer: &Peer| {
+    let method = |ordinal: &Ordinal, peer: &Peer| {
         let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
         if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
     };
-    let change = |ordinal: &u32, peer: &Peer| SpecDiff {
+    let change = |ordinal: &Ordinal, peer: &Peer| SpecDiff {
         fields: vec![format!("{} or its template", peer.version)],
         method: method(ordinal, peer),
     };

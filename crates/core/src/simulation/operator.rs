@@ -1,6 +1,7 @@
 //! The operator at work: it observes through its caches, plans, and takes one step after another; anything may happen
 //! between two of them.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -40,7 +41,7 @@ struct Work {
     plan: Plan,
     taken: usize,
     /// The members for which a step failed.
-    failed: Vec<u32>,
+    failed: Vec<Ordinal>,
 }
 
 impl Operator {
@@ -244,7 +245,7 @@ impl Operator {
         })
     }
 
-    fn create_pod(&self, world: &mut World, ordinal: u32, start: &Start) -> Result<Effect, Broken> {
+    fn create_pod(&self, world: &mut World, ordinal: Ordinal, start: &Start) -> Result<Effect, Broken> {
         if start.bootstrap_token.is_some() && world.api.cluster.cluster_id.is_some() {
             world.coverage.judge(Rule::BootstrappedOnce);
             if self.mutant == Some(Mutant::ForgetsTheBootstrap) {

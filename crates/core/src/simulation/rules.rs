@@ -1,5 +1,6 @@
 //! The rules: what must hold after every event, and at the end, when no more faults occur.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use etcd_operator_api::WaitReason;
@@ -146,8 +147,8 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
 
 fn check_desired_state(world: &World) -> Result<(), Broken> {
     world.coverage.judge(Rule::RestsAsAskedFor);
-    let wanted: BTreeSet<u32> = (0..world.api.cluster.replicas).collect();
-    let is = |what: &str, ordinals: BTreeSet<u32>| {
+    let wanted: BTreeSet<Ordinal> = Ordinal::first(world.api.cluster.replicas).collect();
+    let is = |what: &str, ordinals: BTreeSet<Ordinal>| {
         if ordinals == wanted { Ok(()) } else { Err(format!("at rest there are {what} {ordinals:?}, not {wanted:?}")) }
     };
     let Some(etcd) = &world.etcd else { return Err("at rest, and not bootstrapped".to_owned()) };

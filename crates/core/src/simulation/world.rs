@@ -1,6 +1,7 @@
 //! The world of one cluster: what the API server stores, the machines and disks, the processes that actually run, and
 //! etcd with its members.
 
+use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -54,11 +55,11 @@ pub struct World {
 #[derive(Clone)]
 pub struct Api {
     pub cluster: Shared<Cluster>,
-    pub peers: Shared<BTreeMap<u32, Peer>>,
+    pub peers: Shared<BTreeMap<Ordinal, Peer>>,
     /// The template that each EtcdPeer was created from, besides its version.
-    pub templates: Shared<BTreeMap<u32, u32>>,
-    pub pods: Shared<BTreeMap<u32, PodObject>>,
-    pub claims: Shared<BTreeMap<u32, ClaimObject>>,
+    pub templates: Shared<BTreeMap<Ordinal, u32>>,
+    pub pods: Shared<BTreeMap<Ordinal, PodObject>>,
+    pub claims: Shared<BTreeMap<Ordinal, ClaimObject>>,
     pub nodes: Shared<Vec<Node>>,
 }
 
@@ -146,7 +147,7 @@ pub struct DataDir {
 /// A running etcd, whatever the API server says about its pod.
 pub struct Process {
     pub pod: u64,
-    pub ordinal: u32,
+    pub ordinal: Ordinal,
     pub machine: usize,
     pub disk: usize,
     pub identity: Identity,
@@ -218,7 +219,7 @@ impl World {
         self.made
     }
 
-    pub fn process_of(&self, ordinal: u32) -> Option<&Process> {
+    pub fn process_of(&self, ordinal: Ordinal) -> Option<&Process> {
         let pod = self.api.pods.get(&ordinal)?;
         self.processes.iter().find(|process| process.pod == pod.uid)
     }
@@ -229,7 +230,7 @@ impl World {
     }
 
     /// Another client or a controller deletes a pod: it is to terminate. Whether it was not yet.
-    pub fn delete_pod(&mut self, ordinal: u32) -> bool {
+    pub fn delete_pod(&mut self, ordinal: Ordinal) -> bool {
         let now = self.now;
         let pod = self.api.pods.get_mut(&ordinal).filter(|pod| !pod.deleting);
         pod.map(|pod| (pod.deleting, pod.deleting_since) = (true, Some(now))).is_some()
@@ -249,7 +250,7 @@ impl World {
     }
 
     /// The disk that a member of this name would use.
-    pub fn disk_of(&self, ordinal: u32) -> Option<usize> {
+    pub fn disk_of(&self, ordinal: Ordinal) -> Option<usize> {
         let claim = self.api.claims.get(&ordinal).and_then(|claim| claim.disk);
         claim.or_else(|| self.api.pods.get(&ordinal)?.own_disk)
     }

@@ -1,5 +1,6 @@
 //! The EtcdPeer of a member: what the member is created from.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::labels::RESTART;
@@ -46,13 +47,13 @@ impl Recipe {
 pub fn peer(
     cluster: &EtcdCluster,
     names: &ClusterNames,
-    ordinal: u32,
+    ordinal: Ordinal,
     initial_members: Option<u32>,
     recipe: Recipe,
 ) -> EtcdPeer {
     let name = names.member_name(ordinal);
     let initial_cluster = initial_members.map(|count| StaticBootstrap {
-        initial_cluster: (0..count)
+        initial_cluster: Ordinal::first(count)
             .map(|ordinal| InitialMember { name: names.member_name(ordinal), host: names.host(ordinal) })
             .collect(),
     });

@@ -1,5 +1,6 @@
 //! The pod of a member: the gate, which checks the data first, and etcd, which is started through the gate too.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, RestoreFrom};
@@ -26,7 +27,14 @@ use super::{cluster_labels, member_labels, owner_reference, restore_containers};
 /// Health and metrics, without client certificates.
 const METRICS_PORT: i32 = 2381;
 
-pub fn pod(peer: &EtcdPeer, names: &ClusterNames, ordinal: u32, start: &Start, role: &str, settings: &Settings) -> Pod {
+pub fn pod(
+    peer: &EtcdPeer,
+    names: &ClusterNames,
+    ordinal: Ordinal,
+    start: &Start,
+    role: &str,
+    settings: &Settings,
+) -> Pod {
     let name = names.member_name(ordinal);
     let spec = &peer.spec;
     let template = spec.pod_template();
@@ -116,7 +124,7 @@ fn etcd(
     spec: &EtcdPeerSpec,
     template: &PodTemplate,
     names: &ClusterNames,
-    ordinal: u32,
+    ordinal: Ordinal,
     start: &Start,
     settings: &Settings,
 ) -> Container {
@@ -160,7 +168,7 @@ fn readiness(version: &str) -> Probe {
     }
 }
 
-fn arguments(spec: &EtcdPeerSpec, names: &ClusterNames, ordinal: u32, start: &Start) -> Vec<String> {
+fn arguments(spec: &EtcdPeerSpec, names: &ClusterNames, ordinal: Ordinal, start: &Start) -> Vec<String> {
     let members = start.initial_cluster.iter().map(|(name, url)| format!("{name}={url}"));
     let own = [
         ("name", names.member_name(ordinal)),

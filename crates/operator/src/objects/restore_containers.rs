@@ -5,6 +5,7 @@ use etcd_operator_api::{EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::locations::of_source;
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_protocol::task::{Fetch, Find, Task};
 use k8s_openapi::api::core::v1::{Container, EnvVar, Volume};
 
@@ -31,7 +32,7 @@ pub struct RestoreContainers<'a> {
     pub spec: &'a EtcdPeerSpec,
     pub template: &'a PodTemplate,
     pub names: &'a ClusterNames,
-    pub ordinal: u32,
+    pub ordinal: Ordinal,
     pub start: &'a Start,
     pub settings: &'a Settings,
 }

@@ -1,6 +1,7 @@
 //! The objects as the API server gets them, one golden file each in `golden`. `UPDATE_GOLDEN=1` writes the files anew; the
 //! difference is then what a change does to the clusters that exist.
 
+use etcd_operator_core::ordinal::Ordinal;
 mod pods;
 
 use std::path::Path;
@@ -108,13 +109,13 @@ fn restore_from_volume() -> Value {
 #[test]
 fn peer_of_initial_member_lists_the_initial_cluster() {
     let cluster = cluster(json!({}));
-    assert_golden("peer-initial", &peer(&cluster, &names(), 1, Some(3), Recipe::of_cluster(&cluster)));
+    assert_golden("peer-initial", &peer(&cluster, &names(), Ordinal(1), Some(3), Recipe::of_cluster(&cluster)));
 }
 
 #[test]
 fn peer_of_restored_cluster_names_the_backup() {
     let cluster = cluster(json!({"bootstrap": {"restore": restore_from_s3()}}));
-    assert_golden("peer-initial-restore", &peer(&cluster, &names(), 0, Some(1), Recipe::of_cluster(&cluster)));
+    assert_golden("peer-initial-restore", &peer(&cluster, &names(), Ordinal(0), Some(1), Recipe::of_cluster(&cluster)));
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn peer_of_joining_member_has_all_of_the_spec_but_no_backup() {
     }));
     let restart = (etcd_operator_api::labels::RESTART.to_owned(), "2026-11-18T07:00:00Z".to_owned());
     cluster.metadata.annotations = Some([restart].into());
-    assert_golden("peer-joining", &peer(&cluster, &names(), 3, None, Recipe::of_cluster(&cluster)));
+    assert_golden("peer-joining", &peer(&cluster, &names(), Ordinal(3), None, Recipe::of_cluster(&cluster)));
 }
 
 #[test]

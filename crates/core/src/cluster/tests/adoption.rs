@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::ordinal::Ordinal;
 
 fn recreated(size: u32) -> Observed {
     let mut observed = cluster_of(size);
@@ -25,13 +26,13 @@ fn all_members_come_back_on_their_own_data() {
     let steps = steps_of(&adopted(3));
     assert_eq!(steps.len(), 9);
     for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
-        let record = Step::RecordMember { ordinal, identity: identity_of(ordinal), started: true };
+        let record = Step::RecordMember { ordinal: Ordinal(ordinal), identity: identity_of(ordinal), started: true };
         assert_eq!(
             (&of_member[0], &of_member[2]),
-            (&Step::CreatePeer { ordinal, initial: false, model: Model::Spec }, &record)
+            (&Step::CreatePeer { ordinal: Ordinal(ordinal), initial: false, model: Model::Spec }, &record)
         );
         let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
-        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (Ordinal(ordinal), kept(ordinal), &None));
     }
 }
 
@@ -46,17 +47,17 @@ fn all_members_come_back_however_many_are_wanted_now() {
 #[test]
 fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
     let mut observed = adopted(3);
-    observed.peers.insert(0, Default::default());
+    observed.peers.insert(Ordinal(0), Default::default());
     let steps = steps_of(&observed);
-    assert!(matches!(steps[0], Step::CreatePod { ordinal: 0, .. }));
-    assert_eq!(steps[1], Step::RecordMember { ordinal: 0, identity: identity_of(0), started: true });
+    assert!(matches!(steps[0], Step::CreatePod { ordinal: Ordinal(0), .. }));
+    assert_eq!(steps[1], Step::RecordMember { ordinal: Ordinal(0), identity: identity_of(0), started: true });
 }
 
 #[test]
 fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
     let mut observed = adopted(3);
     for ordinal in [1, 2] {
-        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
     let pods =
@@ -68,10 +69,10 @@ fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
 fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
     let mut observed = adopted(3);
     let bootstrap = Some(Bootstrap { token: "other".into(), size: 3 });
-    observed.claims.insert(2, Claim { bootstrap, ..Claim::default() });
-    observed.claims.insert(3, Claim::default());
+    observed.claims.insert(Ordinal(2), Claim { bootstrap, ..Claim::default() });
+    observed.claims.insert(Ordinal(3), Claim::default());
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 2.., .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: Ordinal(2..), .. })), "{steps:?}");
 }
 
 #[test]
@@ -80,18 +81,18 @@ fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
     let mut observed = cluster_of(3);
     observed.replicas = 4;
     observed.join_as_learner(3);
-    observed.peers.get_mut(&3).unwrap().started = true;
-    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.peers.get_mut(&Ordinal(3)).unwrap().started = true;
+    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
     let steps = steps_of(&observed);
-    let [record, Step::CreatePod { ordinal: 3, start }] = &steps[..] else { panic!("{steps:?}") };
-    assert_eq!(*record, Step::RecordMember { ordinal: 3, identity: identity_of(3), started: false });
+    let [record, Step::CreatePod { ordinal: Ordinal(3), start }] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(*record, Step::RecordMember { ordinal: Ordinal(3), identity: identity_of(3), started: false });
     assert_eq!(start.expected, fresh(3));
 }
 
 #[test]
 fn volumes_of_two_clusters_are_refused() {
     let mut observed = recreated(3);
-    observed.claims.get_mut(&2).unwrap().identity =
+    observed.claims.get_mut(&Ordinal(2)).unwrap().identity =
         Some(Identity { member_id: MemberId(7), cluster_id: ClusterId(0xc2) });
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "VolumesConflict"));
@@ -102,7 +103,7 @@ fn volumes_of_two_clusters_are_refused() {
 fn a_bootstrap_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
     let mut observed = new_cluster(5);
     observed.uid = "uid-2".into();
-    observed.claims.insert(1, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    observed.claims.insert(Ordinal(1), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
     assert_eq!(steps_of(&observed), [Step::RecordBootstrap(bootstrap_of(3))]);
 }
 

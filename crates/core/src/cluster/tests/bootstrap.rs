@@ -4,6 +4,7 @@ use super::support::*;
 use crate::cluster::initial_members;
 use crate::cluster::observed::{Bootstrap, Claim, DataState, ExpectedData, Membership, Node, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::ordinal::Ordinal;
 
 /// A cluster whose bootstrap is recorded, and nothing more.
 fn recorded(size: u32) -> Observed {
@@ -14,10 +15,10 @@ fn recorded(size: u32) -> Observed {
 fn bootstrapping(size: u32) -> Observed {
     let mut observed = recorded(size);
     for ordinal in 0..size {
-        observed.peers.insert(ordinal, Peer::default());
-        observed.claims.insert(ordinal, Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
+        observed.peers.insert(Ordinal(ordinal), Peer::default());
+        observed.claims.insert(Ordinal(ordinal), Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
         observed.pods.insert(
-            ordinal,
+            Ordinal(ordinal),
             Pod { expected: Some(initial_expected(size, ordinal)), serves_clients: true, ..Pod::default() },
         );
     }
@@ -28,7 +29,7 @@ fn bootstrapping(size: u32) -> Observed {
 fn initial_expected(size: u32, ordinal: u32) -> ExpectedData {
     ExpectedData {
         data: DataState::New,
-        identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), ordinal)),
+        identity: Some(initial_members::identity_of(&names(), &bootstrap_of(size), Ordinal(ordinal))),
     }
 }
 
@@ -47,9 +48,9 @@ fn all_initial_members_start_at_once_with_the_token() {
             let start =
                 Start { bootstrap_token: Some("uid-1".into()), initial_cluster, expected, serves_clients: true };
             [
-                Step::CreatePeer { ordinal, initial: true, model: Model::Spec },
-                Step::CreateClaim { ordinal, bootstrap: Some(bootstrap_of(3)), identity: None },
-                Step::CreatePod { ordinal, start },
+                Step::CreatePeer { ordinal: Ordinal(ordinal), initial: true, model: Model::Spec },
+                Step::CreateClaim { ordinal: Ordinal(ordinal), bootstrap: Some(bootstrap_of(3)), identity: None },
+                Step::CreatePod { ordinal: Ordinal(ordinal), start },
             ]
         })
         .collect();
@@ -89,7 +90,7 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
 #[test]
 fn while_fewer_than_a_quorum_answer_it_only_waits() {
     let mut observed = bootstrapping(3);
-    observed.answers.insert(0, Err("connection refused".into()));
+    observed.answers.insert(Ordinal(0), Err("connection refused".into()));
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(plan.waiting.unwrap().message, "0 of 3 initial members answer");
@@ -98,11 +99,11 @@ fn while_fewer_than_a_quorum_answer_it_only_waits() {
 #[test]
 fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
     let mut observed = bootstrapping(3);
-    observed.pods.get_mut(&1).unwrap().finished = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
-    observed.pods.remove(&1);
+    observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
+    observed.pods.remove(&Ordinal(1));
     assert!(
-        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.bootstrap_token.is_some())
+        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: Ordinal(1), start }] if start.bootstrap_token.is_some())
     );
 }
 
@@ -126,17 +127,17 @@ fn initial_members_that_turn_out_to_be_another_cluster_are_not_taken_for_this_on
 fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
     let mut observed = cluster_of(3);
     for ordinal in 0..3 {
-        observed.peers.insert(ordinal, Peer::default());
-        observed.claims.get_mut(&ordinal).unwrap().identity = None;
-        observed.pods.get_mut(&ordinal).unwrap().expected = Some(fresh(ordinal));
+        observed.peers.insert(Ordinal(ordinal), Peer::default());
+        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
+        observed.pods.get_mut(&Ordinal(ordinal)).unwrap().expected = Some(fresh(ordinal));
     }
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::MarkClaim { ordinal, identity, version: Some("3.6.16".into()) },
-                Step::AnnotatePod { ordinal, expected: kept(ordinal), serves_clients: true },
-                Step::RecordMember { ordinal, identity, started: true },
+                Step::MarkClaim { ordinal: Ordinal(ordinal), identity, version: Some("3.6.16".into()) },
+                Step::AnnotatePod { ordinal: Ordinal(ordinal), expected: kept(ordinal), serves_clients: true },
+                Step::RecordMember { ordinal: Ordinal(ordinal), identity, started: true },
             ]
         })
         .collect();
@@ -148,10 +149,10 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     let mut observed = cluster_of(3);
     observed.member_mut(2).started = false;
     observed.stop_answering(2);
-    observed.peers.insert(2, Peer::default());
-    observed.claims.get_mut(&2).unwrap().identity = None;
-    observed.pods.get_mut(&2).unwrap().expected = Some(fresh(2));
-    let record = Step::RecordMember { ordinal: 2, identity: identity_of(2), started: false };
+    observed.peers.insert(Ordinal(2), Peer::default());
+    observed.claims.get_mut(&Ordinal(2)).unwrap().identity = None;
+    observed.pods.get_mut(&Ordinal(2)).unwrap().expected = Some(fresh(2));
+    let record = Step::RecordMember { ordinal: Ordinal(2), identity: identity_of(2), started: false };
     assert_eq!(steps_of(&observed), [record]);
 }
 
@@ -159,11 +160,11 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
 fn cluster_with_terminating_leftovers_is_not_bootstrapped() {
     let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
     let mut claims = new_cluster(3);
-    claims.claims.insert(0, going_claim);
+    claims.claims.insert(Ordinal(0), going_claim);
     let mut pods = new_cluster(3);
-    pods.pods.insert(0, Pod { deleting: true, ..Pod::default() });
+    pods.pods.insert(Ordinal(0), Pod { deleting: true, ..Pod::default() });
     let mut peers = new_cluster(3);
-    peers.peers.insert(0, Peer { deleting: true, ..Peer::default() });
+    peers.peers.insert(Ordinal(0), Peer { deleting: true, ..Peer::default() });
     for observed in [claims, pods, peers] {
         let plan = plan(&observed);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WaitingForCleanup"));
@@ -191,11 +192,11 @@ fn a_cluster_without_claims_is_bootstrapped_without_claims() {
 #[test]
 fn cluster_with_unknown_claims_is_not_bootstrapped() {
     let mut observed = new_cluster(3);
-    observed.claims.insert(1, Default::default());
+    observed.claims.insert(Ordinal(1), Default::default());
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(awaited(&plan), "VolumesConflict");
-    let name = observed.names.member_name(1);
+    let name = observed.names.member_name(Ordinal(1));
     assert!(plan.waiting.is_some_and(|waiting| waiting.message.contains(&name)));
 }
 
@@ -209,12 +210,14 @@ fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
 
 #[test]
 fn no_backup_is_restored_where_volumes_are_already() {
-    let known =
-        Claim { identity: Some(initial_members::identity_of(&names(), &bootstrap_of(3), 1)), ..Claim::default() };
+    let known = Claim {
+        identity: Some(initial_members::identity_of(&names(), &bootstrap_of(3), Ordinal(1))),
+        ..Claim::default()
+    };
     let earlier = Bootstrap { token: "an earlier EtcdCluster".to_owned(), size: 3 };
     for claim in [Claim::default(), known, Claim { bootstrap: Some(earlier), ..Claim::default() }] {
         let mut observed = Observed { restores: true, ..new_cluster(3) };
-        observed.claims.insert(1, claim);
+        observed.claims.insert(Ordinal(1), claim);
         let plan = plan(&observed);
         assert_eq!(plan.steps, [], "nothing is touched");
         assert_eq!(awaited(&plan), "VolumesConflict");
@@ -228,7 +231,7 @@ fn no_backup_is_restored_where_volumes_are_already() {
 fn restore_whose_bootstrap_is_not_recorded_any_more_goes_on_with_its_own_claims() {
     let mut observed = Observed { restores: true, ..new_cluster(3) };
     let own = Bootstrap { token: observed.uid.clone(), size: 1 };
-    observed.claims.insert(0, Claim { bootstrap: Some(own.clone()), ..Claim::default() });
+    observed.claims.insert(Ordinal(0), Claim { bootstrap: Some(own.clone()), ..Claim::default() });
     assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(own)], waiting: None });
 }
 
@@ -238,7 +241,7 @@ fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
     observed.now += 3600;
     observed.hang(0);
     assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
-    observed.pods.get_mut(&0).unwrap().restoring = true;
+    observed.pods.get_mut(&Ordinal(0)).unwrap().restoring = true;
     assert!(!restarts_anybody(&observed));
 }
 
@@ -249,7 +252,7 @@ fn restarts_anybody(observed: &Observed) -> bool {
 impl Observed {
     /// The pod of an initial member has started, and the kubelet reports it unready.
     fn hang(&mut self, ordinal: u32) {
-        let pod = self.pods.get_mut(&ordinal).unwrap();
+        let pod = self.pods.get_mut(&Ordinal(ordinal)).unwrap();
         (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
     }
 }
@@ -260,7 +263,7 @@ fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() 
     observed.now += 3600;
     (0..3).for_each(|ordinal| observed.hang(ordinal));
     assert!(restarts_anybody(&observed), "it hangs");
-    (0..3).for_each(|ordinal| observed.pods.get_mut(&ordinal).unwrap().ready = true);
+    (0..3).for_each(|ordinal| observed.pods.get_mut(&Ordinal(ordinal)).unwrap().ready = true);
     assert!(!restarts_anybody(&observed), "it may be only the operator that does not reach them");
     let message = plan(&observed).waiting.unwrap().message;
     assert!(message.contains("c-0, c-1, c-2"), "who is ready and not reached is named: {message}");
@@ -271,10 +274,10 @@ fn silent_initial_member_that_has_not_begun_is_not_restarted() {
     let mut observed = bootstrapping(3);
     observed.now += 3600;
     observed.hang(1);
-    observed.pods.get_mut(&1).unwrap().began = false;
-    observed.pods.get_mut(&1).unwrap().created = observed.now - 600;
+    observed.pods.get_mut(&Ordinal(1)).unwrap().began = false;
+    observed.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 600;
     assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
-    observed.pods.get_mut(&1).unwrap().created = observed.now - 1000;
+    observed.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 1000;
     for durable in [true, false] {
         observed.durable = durable;
         assert!(restarts_anybody(&observed), "it may begin elsewhere, and has nothing to lose");

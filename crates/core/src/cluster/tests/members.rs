@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, ClusterId, Member, MemberId, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::ordinal::Ordinal;
 
 #[test]
 fn a_healthy_cluster_needs_nothing() {
@@ -23,7 +24,7 @@ fn a_healthy_cluster_without_claims_needs_nothing() {
 fn cluster_that_is_being_deleted_is_left_alone() {
     let mut observed = cluster_of(3);
     observed.replicas = 1;
-    observed.pods.remove(&1);
+    observed.pods.remove(&Ordinal(1));
     for observed in [observed, new_cluster(3)] {
         assert_eq!(plan(&Observed { deleting: true, ..observed }), Plan::default());
     }
@@ -33,7 +34,7 @@ fn cluster_that_is_being_deleted_is_left_alone() {
 fn cluster_with_another_id_is_left_alone() {
     let mut observed = cluster_of(3);
     observed.replicas = 1;
-    observed.pods.remove(&1);
+    observed.pods.remove(&Ordinal(1));
     observed.cluster_id = Some(ClusterId(0xbad));
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
@@ -42,44 +43,44 @@ fn cluster_with_another_id_is_left_alone() {
 #[test]
 fn a_member_without_its_pod_starts_again_on_its_own_data() {
     let mut observed = cluster_of(3);
-    observed.pods.remove(&1);
-    observed.answers.remove(&1);
+    observed.pods.remove(&Ordinal(1));
+    observed.answers.remove(&Ordinal(1));
     let initial_cluster = (0..3).map(entry_of).collect();
     let start = Start { bootstrap_token: None, initial_cluster, expected: kept(1), serves_clients: true };
-    assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: 1, start }]);
+    assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: Ordinal(1), start }]);
 }
 
 #[test]
 fn a_pod_that_is_still_stopping_is_waited_for() {
     let mut observed = cluster_of(3);
-    observed.pods.get_mut(&1).unwrap().deleting = true;
+    observed.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
 }
 
 #[test]
 fn a_pod_that_ended_is_cleared_away() {
     let mut observed = cluster_of(3);
-    observed.pods.get_mut(&1).unwrap().finished = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+    observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
 }
 
 #[test]
 fn a_pod_of_a_removed_member_does_not_stand_in_for_the_new_one() {
     let mut observed = cluster_of(3);
-    observed.pods.get_mut(&1).unwrap().expected = Some(kept(7));
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 1, .. }]));
+    observed.pods.get_mut(&Ordinal(1)).unwrap().expected = Some(kept(7));
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
 }
 
 #[test]
 fn a_member_that_lost_its_claim_gets_no_empty_one() {
     let mut observed = cluster_of(3);
-    observed.claims.remove(&1);
-    observed.pods.remove(&1);
+    observed.claims.remove(&Ordinal(1));
+    observed.pods.remove(&Ordinal(1));
     observed.stop_answering(1);
     observed.lose_quorum();
     let steps = steps_of(&observed);
     assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })), "{steps:?}");
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: 1, .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: Ordinal(1), .. })), "{steps:?}");
 }
 
 #[test]
@@ -87,17 +88,19 @@ fn an_ephemeral_member_that_lost_its_pod_is_not_taken_for_a_new_one() {
     let mut observed = cluster_of(3);
     observed.durable = false;
     observed.claims.clear();
-    observed.pods.remove(&1);
-    assert!(matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: 1, start }] if start.expected == kept(1)));
+    observed.pods.remove(&Ordinal(1));
+    assert!(
+        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: Ordinal(1), start }] if start.expected == kept(1))
+    );
 }
 
 #[test]
 fn a_lost_peer_is_made_again_with_what_is_known() {
     let mut observed = cluster_of(3);
-    observed.peers.remove(&1);
+    observed.peers.remove(&Ordinal(1));
     let expected = [
-        Step::CreatePeer { ordinal: 1, initial: false, model: Model::Spec },
-        Step::RecordMember { ordinal: 1, identity: identity_of(1), started: true },
+        Step::CreatePeer { ordinal: Ordinal(1), initial: false, model: Model::Spec },
+        Step::RecordMember { ordinal: Ordinal(1), identity: identity_of(1), started: true },
     ];
     assert_eq!(steps_of(&observed), expected);
 }
@@ -105,7 +108,7 @@ fn a_lost_peer_is_made_again_with_what_is_known() {
 #[test]
 fn new_pods_know_members_that_somebody_else_added() {
     let mut observed = cluster_of(3);
-    observed.pods.remove(&1);
+    observed.pods.remove(&Ordinal(1));
     let foreign = Member {
         id: MemberId(0xf),
         ordinal: None,
@@ -130,7 +133,7 @@ fn after_a_power_cut_all_start_again_with_their_data() {
     assert_eq!(plan.steps.len(), 3);
     for (ordinal, step) in (0..).zip(&plan.steps) {
         let Step::CreatePod { ordinal: of, start } = step else { panic!("{step:?}") };
-        assert_eq!((*of, start.expected, &start.bootstrap_token), (ordinal, kept(ordinal), &None));
+        assert_eq!((*of, start.expected, &start.bootstrap_token), (Ordinal(ordinal), kept(ordinal), &None));
     }
 }
 
@@ -149,8 +152,8 @@ fn a_power_cut_right_after_bootstrap_is_survived() {
     observed.lose_quorum();
     observed.pods.clear();
     for ordinal in 0..3 {
-        observed.peers.insert(ordinal, Peer::default());
-        observed.claims.get_mut(&ordinal).unwrap().identity = None;
+        observed.peers.insert(Ordinal(ordinal), Peer::default());
+        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
     let starts = |step: &Step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none());
@@ -161,16 +164,22 @@ fn a_power_cut_right_after_bootstrap_is_survived() {
 fn member_never_observed_running_starts_only_with_data_while_membership_is_unknown() {
     let mut observed = cluster_of(3);
     observed.join_as_learner(3);
-    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
-    observed.peers.insert(4, Peer::default());
+    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.peers.insert(Ordinal(4), Peer::default());
     observed.lose_quorum();
     let steps = steps_of(&observed);
-    assert!(matches!(&steps[..], [Step::CreatePod { ordinal: 3, start }] if start.expected == kept(3)), "{steps:?}");
+    assert!(
+        matches!(&steps[..], [Step::CreatePod { ordinal: Ordinal(3), start }] if start.expected == kept(3)),
+        "{steps:?}"
+    );
 }
 
 #[test]
 fn a_pod_is_opened_to_clients_only_for_voters() {
     let mut observed = cluster_of(3);
-    observed.pods.insert(1, Pod { serves_clients: false, ..observed.pods[&1].clone() });
-    assert_eq!(steps_of(&observed), [Step::AnnotatePod { ordinal: 1, expected: kept(1), serves_clients: true }]);
+    observed.pods.insert(Ordinal(1), Pod { serves_clients: false, ..observed.pods[&Ordinal(1)].clone() });
+    assert_eq!(
+        steps_of(&observed),
+        [Step::AnnotatePod { ordinal: Ordinal(1), expected: kept(1), serves_clients: true }]
+    );
 }

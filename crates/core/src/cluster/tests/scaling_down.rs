@@ -3,13 +3,18 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Plan, Step, plan};
+use crate::ordinal::Ordinal;
 
 fn shrinking(from: u32, to: u32) -> Observed {
     Observed { replicas: to, ..cluster_of(from) }
 }
 
 fn remove(ordinal: u32) -> Step {
-    Step::RemoveMember { ordinal, member_id: identity_of(ordinal).member_id, why: "spec.replicas was lowered".into() }
+    Step::RemoveMember {
+        ordinal: Ordinal(ordinal),
+        member_id: identity_of(ordinal).member_id,
+        why: "spec.replicas was lowered".into(),
+    }
 }
 
 #[test]
@@ -24,7 +29,7 @@ fn the_highest_ordinal_leaves_first_as_a_number() {
 fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
     let mut observed = shrinking(5, 3);
     observed.lead(4);
-    let to = |to: u32| Step::MoveLeader { from: 4, to, to_id: identity_of(to).member_id };
+    let to = |to: u32| Step::MoveLeader { from: Ordinal(4), to: Ordinal(to), to_id: identity_of(to).member_id };
     assert_eq!(steps_of(&observed), [to(0)]);
     observed.stop_answering(0);
     assert_eq!(steps_of(&observed), [to(1)]);
@@ -38,7 +43,7 @@ fn corrupt_voter_is_removed_before_the_healthy_leader() {
     let mut observed = shrinking(3, 1);
     observed.lead(2);
     observed.differing.insert(identity_of(1).member_id);
-    observed.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(0));
+    observed.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(0)));
     assert_eq!(steps_of(&observed).last(), Some(&remove(1)));
 }
 
@@ -80,7 +85,7 @@ fn voter_is_not_removed_if_the_rest_would_lose_quorum() {
 #[test]
 fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
     let mut observed = shrinking(3, 2);
-    observed.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false;
+    observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
     let plan = plan(&observed);
     assert_eq!(awaited(&plan), "QuorumAtRisk");
     let message = plan.waiting.unwrap().message;
@@ -120,28 +125,34 @@ fn removed_member_loses_its_pod_and_claim_and_then_its_peer() {
     let mut observed = shrinking(4, 3);
     observed.leave_etcd(3);
     let steps = steps_of(&observed);
-    assert!(matches!(steps[..], [Step::DeleteClaim { ordinal: 3 }, Step::DeletePod { ordinal: 3, .. }]), "{steps:?}");
-    observed.claims.get_mut(&3).unwrap().deleting = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: 3, .. }]));
-    observed.pods.get_mut(&3).unwrap().deleting = true;
+    assert!(
+        matches!(steps[..], [Step::DeleteClaim { ordinal: Ordinal(3) }, Step::DeletePod { ordinal: Ordinal(3), .. }]),
+        "{steps:?}"
+    );
+    observed.claims.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(3), .. }]));
+    observed.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
-    observed.pods.remove(&3);
+    observed.pods.remove(&Ordinal(3));
     assert_eq!(steps_of(&observed), [], "the claim is still there");
-    observed.claims.remove(&3);
-    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: 3 }]);
-    observed.peers.get_mut(&3).unwrap().deleting = true;
+    observed.claims.remove(&Ordinal(3));
+    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: Ordinal(3) }]);
+    observed.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
 }
 
 #[test]
 fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
     let mut observed = cluster_of(3);
-    observed.claims.insert(3, Claim { identity: Some(identity_of(3)), ..Claim::default() });
-    observed.claims.insert(4, Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
-    observed.claims.insert(5, Claim::default());
+    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.claims.insert(Ordinal(4), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    observed.claims.insert(Ordinal(5), Claim::default());
     let other = Identity { member_id: MemberId(1), cluster_id: ClusterId(0xbad) };
-    observed.claims.insert(6, Claim { identity: Some(other), ..Claim::default() });
-    assert_eq!(steps_of(&observed), [Step::DeleteClaim { ordinal: 3 }, Step::DeleteClaim { ordinal: 4 }]);
+    observed.claims.insert(Ordinal(6), Claim { identity: Some(other), ..Claim::default() });
+    assert_eq!(
+        steps_of(&observed),
+        [Step::DeleteClaim { ordinal: Ordinal(3) }, Step::DeleteClaim { ordinal: Ordinal(4) }]
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The status reports what etcd itself reports, and names the unhealthy members and why they are.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::{EtcdClusterStatus, MemberRole};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -86,7 +87,7 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
 fn a_cluster_that_is_not_bootstrapped_yet_is_neither_available_nor_degraded() {
     let mut observed = Observed { bootstrap: Some(bootstrap_of(3)), ..new_cluster(3) };
     observed.pods.insert(
-        1,
+        Ordinal(1),
         Pod { problem: Some(Problem::new(ProblemKind::NoNode, "pod not scheduled: none")), ..Pod::default() },
     );
     let status = report(&observed);
@@ -116,23 +117,23 @@ fn degraded_names_the_member_and_the_reason() {
         (|it| it.stop_answering(1), "c-1 not answering (timed out)"),
         (
             |it| {
-                it.pods.get_mut(&1).unwrap().problem =
+                it.pods.get_mut(&Ordinal(1)).unwrap().problem =
                     Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"))
             },
             "c-1: refused: its data is gone",
         ),
         (
             |it| {
-                it.pods.get_mut(&1).unwrap().problem =
+                it.pods.get_mut(&Ordinal(1)).unwrap().problem =
                     Some(Problem::new(ProblemKind::NoImage, "container etcd is waiting: ErrImagePull (no such tag)"))
             },
             "c-1: container etcd is waiting: ErrImagePull (no such tag)",
         ),
-        (|it| drop(it.pods.remove(&1)), "c-1 has no pod"),
-        (|it| drop(it.claims.remove(&1)), "c-1 has no volume: its claim is gone"),
-        (|it| it.pods.get_mut(&1).unwrap().deleting = true, "c-1's pod is terminating"),
+        (|it| drop(it.pods.remove(&Ordinal(1))), "c-1 has no pod"),
+        (|it| drop(it.claims.remove(&Ordinal(1))), "c-1 has no volume: its claim is gone"),
+        (|it| it.pods.get_mut(&Ordinal(1)).unwrap().deleting = true, "c-1's pod is terminating"),
         (
-            |it| it.answers.get_mut(&1).unwrap().as_mut().unwrap().reads = false,
+            |it| it.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false,
             "c-1 answers, but cannot serve linearizable reads",
         ),
         (|_| {}, "c-1's pod has not started yet"),
@@ -140,7 +141,7 @@ fn degraded_names_the_member_and_the_reason() {
     for (break_it, words) in cases {
         let mut observed = cluster_of(3);
         if !words.starts_with("c-1 answers") {
-            observed.answers.remove(&1);
+            observed.answers.remove(&Ordinal(1));
         }
         break_it(&mut observed);
         let status = report(&observed);
@@ -154,7 +155,7 @@ fn degraded_names_the_member_and_the_reason() {
 fn without_a_quorum_everybody_who_is_not_well_is_named() {
     let mut observed = cluster_of(3);
     observed.lose_quorum();
-    observed.pods.remove(&2);
+    observed.pods.remove(&Ordinal(2));
     let status = report(&observed);
     let message = "c-0's pod has not started yet; c-1's pod has not started yet; c-2 has no pod";
     assert_eq!(said(&status, "Degraded"), ("True", "MembersUnhealthy", message));
@@ -180,7 +181,7 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
 #[test]
 fn progressing_condition_describes_each_step() {
     let mut starting = cluster_of(3);
-    starting.pods.remove(&1);
+    starting.pods.remove(&Ordinal(1));
     let adding = Observed { replicas: 4, ..cluster_of(3) };
     let mut learner = adding.clone();
     learner.join_as_learner(3);
@@ -194,7 +195,7 @@ fn progressing_condition_describes_each_step() {
     let mut cleaning = Observed { replicas: 2, ..cluster_of(3) };
     cleaning.leave_etcd(2);
     let mut stopping = cluster_of(3);
-    stopping.pods.get_mut(&1).unwrap().finished = true;
+    stopping.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
     let cases = [
         (new_cluster(3), "Bootstrapping", "bootstrapping a cluster of 3 members"),
         (starting, "StartingMember", "starting c-1"),
@@ -221,7 +222,7 @@ fn wait_that_needs_a_user_is_not_progressing() {
     let mut refused = new_cluster(2);
     for (ordinal, cluster_id) in [(0, ClusterId(1)), (1, ClusterId(2))] {
         let identity = Some(crate::cluster::observed::Identity { member_id: MemberId(7), cluster_id });
-        refused.claims.insert(ordinal, Claim { identity, ..Claim::default() });
+        refused.claims.insert(Ordinal(ordinal), Claim { identity, ..Claim::default() });
     }
     let wrong = Observed { cluster_id: Some(ClusterId(0xbad)), ..cluster_of(3) };
     for (observed, reason) in [(refused, "VolumesConflict"), (wrong, "WrongCluster")] {
@@ -257,7 +258,7 @@ fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
 fn the_version_is_what_etcd_says_and_the_leader_whom_most_name() {
     let mut observed = cluster_of(3);
     observed.lead(2);
-    observed.answers.get_mut(&0).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
+    observed.answers.get_mut(&Ordinal(0)).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
     observed.versions.cluster = Some("3.5.0".into());
     let status = report(&observed);
     assert_eq!((status.leader.as_deref(), status.cluster_version.as_deref()), (Some("c-2"), Some("3.5.0")));
@@ -283,7 +284,7 @@ fn a_database_that_grows_a_little_is_no_news() {
         (status.members[0].db_size, status)
     };
     let size = |observed: &mut Observed, bytes: i64| {
-        if let Some(Ok(answer)) = observed.answers.get_mut(&0) {
+        if let Some(Ok(answer)) = observed.answers.get_mut(&Ordinal(0)) {
             answer.db_size = bytes;
         }
     };

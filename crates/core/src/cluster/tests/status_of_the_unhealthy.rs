@@ -1,5 +1,6 @@
 //! The status of clusters in trouble: which members lost their data, since when, and what can be done.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::EtcdClusterStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -21,7 +22,7 @@ fn said(status: &EtcdClusterStatus, kind: &str) -> (String, String, String) {
 }
 
 fn lose_data(observed: &mut Observed, ordinal: u32) {
-    observed.pods.get_mut(&ordinal).unwrap().problem =
+    observed.pods.get_mut(&Ordinal(ordinal)).unwrap().problem =
         Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
@@ -33,8 +34,8 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
     lost.now += 60;
     lost.lose_quorum();
     lose_data(&mut lost, 0);
-    lost.pods.remove(&1);
-    lost.claims.remove(&1);
+    lost.pods.remove(&Ordinal(1));
+    lost.claims.remove(&Ordinal(1));
     let status = report_after(&lost, &before);
     let (available, reason, message) = said(&status, "Available");
     assert_eq!((available.as_str(), reason.as_str()), ("False", "QuorumLost"));
@@ -75,7 +76,7 @@ fn a_full_database_is_told_with_numbers() {
     let mut observed = cluster_of(3);
     observed.quota = 16 << 20;
     observed.alarms.insert(Alarm { member_id: MemberId(7), kind: AlarmKind::NoSpace });
-    let answer = observed.answers.get_mut(&1).unwrap().as_mut().unwrap();
+    let answer = observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap();
     (answer.db_size, answer.db_in_use) = (17_000_000, 8 << 20);
     let status = report_after(&observed, &EtcdClusterStatus::default());
     for (kind, expected) in [("Available", "False"), ("Degraded", "True")] {
@@ -122,7 +123,7 @@ fn a_pause_is_told_and_who_is_not_well_too() {
 fn nodes_and_wrong_data_are_named_as_the_cause() {
     let mut observed = cluster_of(3);
     observed.stop_answering(1);
-    observed.pods.get_mut(&1).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
+    observed.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
     observed.differing.insert(identity_of(2).member_id);
     observed.alarms.insert(Alarm { member_id: MemberId(0), kind: AlarmKind::Corrupt });
     let status = report_after(&observed, &EtcdClusterStatus::default());

@@ -1,5 +1,6 @@
 //! Clusters to decide about, and short ways to change them.
 
+use crate::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use crate::cluster::observed::{
@@ -34,7 +35,7 @@ pub fn fresh(ordinal: u32) -> ExpectedData {
 }
 
 pub fn entry_of(ordinal: u32) -> (String, String) {
-    (names().member_name(ordinal), names().peer_url(ordinal))
+    (names().member_name(Ordinal(ordinal)), names().peer_url(Ordinal(ordinal)))
 }
 
 /// An EtcdCluster that was created a moment ago.
@@ -101,14 +102,14 @@ impl Observed {
     pub fn join(&mut self, ordinal: u32) {
         let identity = Some(identity_of(ordinal));
         let version = self.versions.wanted.clone();
-        self.peers.insert(ordinal, Peer { identity, started: true, version, proven: true, ..Peer::default() });
+        self.peers.insert(Ordinal(ordinal), Peer { identity, started: true, version, proven: true, ..Peer::default() });
         let version = self.versions.cluster.as_ref().map(|_| VERSION.to_owned());
         let claim = Claim { bootstrap: self.bootstrap.clone(), identity, version, ..Claim::default() };
         if self.durable {
-            self.claims.insert(ordinal, claim);
+            self.claims.insert(Ordinal(ordinal), claim);
         }
         self.pods.insert(
-            ordinal,
+            Ordinal(ordinal),
             Pod {
                 expected: Some(kept(ordinal)),
                 serves_clients: true,
@@ -131,8 +132,8 @@ impl Observed {
     pub fn join_etcd(&mut self, ordinal: u32) {
         let member = Member {
             id: identity_of(ordinal).member_id,
-            ordinal: Some(ordinal),
-            peer_url: names().peer_url(ordinal),
+            ordinal: Some(Ordinal(ordinal)),
+            peer_url: names().peer_url(Ordinal(ordinal)),
             started: false,
             learner: false,
         };
@@ -145,34 +146,34 @@ impl Observed {
         self.member_mut(ordinal).learner = true;
         let version = self.versions.wanted.clone();
         let peer = Peer { identity: Some(identity_of(ordinal)), version, ..Peer::default() };
-        self.peers.insert(ordinal, peer);
+        self.peers.insert(Ordinal(ordinal), peer);
     }
 
     /// A learner that runs and answers.
     pub fn join_as_running_learner(&mut self, ordinal: u32) {
         self.join(ordinal);
         self.member_mut(ordinal).learner = true;
-        self.pods.get_mut(&ordinal).unwrap().serves_clients = false;
+        self.pods.get_mut(&Ordinal(ordinal)).unwrap().serves_clients = false;
         self.answer(ordinal);
     }
 
     pub fn answer(&mut self, ordinal: u32) {
-        let learner = self.member(ordinal).unwrap().learner;
+        let learner = self.member(Ordinal(ordinal)).unwrap().learner;
         let answer = Answer {
             identity: identity_of(ordinal),
             leader: Some(identity_of(0).member_id),
             learner,
-            version: self.peers.get(&ordinal).map_or(VERSION.into(), |peer| peer.version.clone()),
+            version: self.peers.get(&Ordinal(ordinal)).map_or(VERSION.into(), |peer| peer.version.clone()),
             storage_version: None,
             db_size: 20480,
             db_in_use: 20480,
             reads: !learner,
         };
-        self.answers.insert(ordinal, Ok(answer));
+        self.answers.insert(Ordinal(ordinal), Ok(answer));
     }
 
     pub fn stop_answering(&mut self, ordinal: u32) {
-        self.answers.insert(ordinal, Err("timed out".into()));
+        self.answers.insert(Ordinal(ordinal), Err("timed out".into()));
     }
 
     /// No member can be queried any more.
@@ -188,13 +189,13 @@ impl Observed {
     }
 
     pub fn leave_etcd(&mut self, ordinal: u32) {
-        self.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(ordinal));
-        self.answers.remove(&ordinal);
+        self.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(ordinal)));
+        self.answers.remove(&Ordinal(ordinal));
     }
 
     pub fn member_mut(&mut self, ordinal: u32) -> &mut Member {
         let members = &mut self.membership.as_mut().unwrap().members;
-        members.iter_mut().find(|member| member.ordinal == Some(ordinal)).unwrap()
+        members.iter_mut().find(|member| member.ordinal == Some(Ordinal(ordinal))).unwrap()
     }
 
     /// The EtcdCluster was deleted with everything that it owned, and recreated: only the claims are left.

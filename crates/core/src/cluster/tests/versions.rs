@@ -1,5 +1,6 @@
 //! Which versions members may be created with.
 
+use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use super::support::{awaited, cluster_of, steps_of};
@@ -18,7 +19,7 @@ fn asked(runs: &str, wanted: &str) -> Observed {
     observed.versions.oldest_log = Some(minor(runs));
     for ordinal in 0..3 {
         observed.run(ordinal, runs);
-        observed.claims.get_mut(&ordinal).unwrap().version = Some(runs.into());
+        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(runs.into());
     }
     observed
 }
@@ -29,22 +30,22 @@ fn minor(version: &str) -> String {
 
 impl Observed {
     fn run(&mut self, ordinal: u32, version: &str) {
-        self.peers.get_mut(&ordinal).unwrap().version = version.into();
+        self.peers.get_mut(&Ordinal(ordinal)).unwrap().version = version.into();
         self.answer(ordinal);
         let fields = vec![format!("spec.version {version} → {}", self.versions.wanted)];
         let change = SpecDiff { fields, method: UpdateMethod::Restart };
-        self.outdated.remove(&ordinal);
+        self.outdated.remove(&Ordinal(ordinal));
         if version != self.versions.wanted {
-            self.outdated.insert(ordinal, change);
+            self.outdated.insert(Ordinal(ordinal), change);
         }
     }
 
     fn store(&mut self, ordinal: u32, version: &str) {
-        let answer = self.answers.get_mut(&ordinal).unwrap().as_mut().unwrap();
+        let answer = self.answers.get_mut(&Ordinal(ordinal)).unwrap().as_mut().unwrap();
         answer.storage_version = Some(version.into());
         let is_own = minor(&answer.version) == version;
         let noted = if is_own { answer.version.clone() } else { version.to_owned() };
-        self.claims.get_mut(&ordinal).unwrap().version = Some(noted);
+        self.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(noted);
     }
 }
 
@@ -122,7 +123,7 @@ fn member_that_failed_with_one_patch_is_tried_with_another() {
     observed.versions.accepted = Some("3.6.99".into());
     observed.stop_answering(2);
     assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
-    observed.peers.get_mut(&2).unwrap().proven = false;
+    observed.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
     assert!(accepts(&observed));
 }
 
@@ -133,11 +134,11 @@ fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
     observed.versions.downgrade = Some("3.6.0".into());
     observed.versions.cluster = Some("3.6.0".into());
     (0..2).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
-    observed.answers.remove(&2);
-    observed.pods.remove(&2);
-    observed.peers.remove(&2);
+    observed.answers.remove(&Ordinal(2));
+    observed.pods.remove(&Ordinal(2));
+    observed.peers.remove(&Ordinal(2));
     let note = |observed: &mut Observed, version: &str| {
-        observed.claims.get_mut(&2).unwrap().version = Some(version.to_owned());
+        observed.claims.get_mut(&Ordinal(2)).unwrap().version = Some(version.to_owned());
     };
     note(&mut observed, "3.7.3");
     assert!(matches!(decide_version(&observed), VersionDecision::Wait(_)), "3.6 could not read what 2 may have");
@@ -159,7 +160,7 @@ fn down_by_a_minor_only_when_the_data_is_readable() {
     observed.store(2, "3.6.0");
     assert!(accepts(&observed));
     observed.versions.accepted = Some("3.6.16".into());
-    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: 2 }]);
+    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: Ordinal(2) }]);
 }
 
 #[test]
@@ -189,14 +190,14 @@ fn downgrade_that_etcd_does_not_support_is_refused() {
 #[test]
 fn refused_version_reaches_no_new_member() {
     let mut observed = asked("3.5.35", "3.7.3");
-    observed.peers.remove(&1);
-    observed.outdated.remove(&1);
+    observed.peers.remove(&Ordinal(1));
+    observed.outdated.remove(&Ordinal(1));
     let steps = steps_of(&observed);
-    let made = Step::CreatePeer { ordinal: 1, initial: false, model: Model::Member(0) };
+    let made = Step::CreatePeer { ordinal: Ordinal(1), initial: false, model: Model::Member(Ordinal(0)) };
     assert!(steps.contains(&made), "{steps:?}");
     observed.peers.clear();
     observed.outdated.clear();
-    let made = Step::CreatePeer { ordinal: 0, initial: false, model: Model::SpecWithVersion("3.5.35".into()) };
+    let made = Step::CreatePeer { ordinal: Ordinal(0), initial: false, model: Model::SpecWithVersion("3.5.35".into()) };
     assert!(steps_of(&observed).contains(&made));
 }
 

@@ -1,6 +1,7 @@
 //! What the execution of steps has in common: access to the objects of a cluster, and telling what was done. The steps
 //! themselves are in the files that `act` names.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub struct Actor<'a> {
     pub cluster: &'a EtcdCluster,
     pub observation: &'a Observation,
     /// EtcdPeers created by earlier steps of the same plan, which are not in the cache yet.
-    pub(super) made: BTreeMap<u32, Arc<EtcdPeer>>,
+    pub(super) made: BTreeMap<Ordinal, Arc<EtcdPeer>>,
 }
 
 impl<'a> Actor<'a> {
@@ -33,7 +34,7 @@ impl<'a> Actor<'a> {
         Actor { context, cluster, observation, made: BTreeMap::new() }
     }
 
-    pub(super) fn name(&self, ordinal: u32) -> String {
+    pub(super) fn name(&self, ordinal: Ordinal) -> String {
         self.observation.observed.names.member_name(ordinal)
     }
 
@@ -63,7 +64,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Records something in the status of an EtcdPeer.
-    pub(super) async fn record_in_peer(&self, ordinal: u32, status: PeerRecord) -> Result<(), Error> {
+    pub(super) async fn record_in_peer(&self, ordinal: Ordinal, status: PeerRecord) -> Result<(), Error> {
         let name = self.name(ordinal);
         let patch = Patch::Merge(StatusPatch { status });
         let patched = self.api::<EtcdPeer>().patch_status(&name, &patches::strictly(), &patch).await;

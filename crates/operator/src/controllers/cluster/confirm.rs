@@ -3,6 +3,7 @@
 use etcd_operator_api::{EtcdCluster, WaitReason};
 use etcd_operator_core::cluster::observed::MemberId;
 use etcd_operator_core::cluster::plan::{Step, Waiting, is_confirmed, plan};
+use etcd_operator_core::ordinal::Ordinal;
 use kube::ResourceExt;
 
 use super::actor::Actor;
@@ -20,7 +21,7 @@ impl Actor<'_> {
         let members = observed.membership.iter().flat_map(|membership| &membership.members);
         let mut ordinals = self.observation.objects.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
-        ordinals.extend(0..observed.replicas);
+        ordinals.extend(Ordinal::first(observed.replicas));
         let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;
         let corrupt = |id: &MemberId| observed.differing.contains(id);
         let comparing = match step {

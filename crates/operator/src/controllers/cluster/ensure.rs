@@ -2,6 +2,7 @@
 //! claims. If another client changes or deletes them, they are repaired. Objects that don't belong to the cluster are
 //! left alone.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -117,7 +118,7 @@ impl Ensure<'_> {
 
     /// Whether a claim is this cluster's own. One that an earlier cluster of this name left, or another client created,
     /// is not: its owner decides what happens to it.
-    fn is_ours(&self, observation: &Observation, ordinal: u32) -> bool {
+    fn is_ours(&self, observation: &Observation, ordinal: Ordinal) -> bool {
         let observed = &observation.observed;
         observed.claims.get(&ordinal).is_some_and(|claim| {
             let bootstrapped_here = claim.bootstrap.is_some() && claim.bootstrap == observed.bootstrap;

@@ -1,5 +1,6 @@
 //! The execution of maintenance steps, each sent to the right member.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::time::Duration;
 
 use etcd_operator_api::EventReason;
@@ -14,12 +15,12 @@ use super::patches::{LastDefragmentation, PeerRecord, time};
 const DEFRAGMENTATION: Duration = Duration::from_secs(15);
 
 impl Actor<'_> {
-    pub(super) async fn record_defragmentation(&self, ordinal: u32, it: Defragmentation) -> Result<(), Error> {
+    pub(super) async fn record_defragmentation(&self, ordinal: Ordinal, it: Defragmentation) -> Result<(), Error> {
         let last_defragmentation = LastDefragmentation { time: time(it.at), compacted_revision: it.compacted };
         self.record_in_peer(ordinal, PeerRecord::Defragmentation { last_defragmentation }).await
     }
 
-    pub(super) async fn defragment(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn defragment(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let doing = format!("defragmenting the database of {name}");
         let url = self.observation.endpoints.get(&ordinal);

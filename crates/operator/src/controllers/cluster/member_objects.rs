@@ -1,5 +1,6 @@
 //! The objects of one cluster's members: from the caches, or live from the API server.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -21,11 +22,11 @@ use crate::runtime::watch::Cache;
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 pub struct MemberObjects {
-    pub peers: BTreeMap<u32, Arc<EtcdPeer>>,
-    pub pods: BTreeMap<u32, Arc<Pod>>,
-    pub claims: BTreeMap<u32, Arc<PersistentVolumeClaim>>,
+    pub peers: BTreeMap<Ordinal, Arc<EtcdPeer>>,
+    pub pods: BTreeMap<Ordinal, Arc<Pod>>,
+    pub claims: BTreeMap<Ordinal, Arc<PersistentVolumeClaim>>,
     /// The names of the nodes that the members' volumes are bound to. Read only if their pods can't be scheduled.
-    pub bound_to: BTreeMap<u32, String>,
+    pub bound_to: BTreeMap<Ordinal, String>,
     /// The existing nodes of the pods and the volumes, by name.
     pub nodes: BTreeMap<String, Arc<Node>>,
 }
@@ -48,7 +49,7 @@ impl MemberObjects {
     }
 
     /// Reads everything live. By name, because objects that lost their labels still exist.
-    pub async fn live(client: &Client, names: &ClusterNames, ordinals: &BTreeSet<u32>) -> Result<Self, Error> {
+    pub async fn live(client: &Client, names: &ClusterNames, ordinals: &BTreeSet<Ordinal>) -> Result<Self, Error> {
         let (peers, pods, claims) = futures::try_join!(
             members::<EtcdPeer>(client, names, ordinals),
             members::<Pod>(client, names, ordinals),
@@ -67,7 +68,7 @@ impl MemberObjects {
     }
 
     /// The node-bound volumes of pods that have no node. That is rare, so they are read when needed.
-    async fn find_bound_volumes(&self, client: &Client) -> Result<BTreeMap<u32, String>, Error> {
+    async fn find_bound_volumes(&self, client: &Client) -> Result<BTreeMap<Ordinal, String>, Error> {
         let volumes: Api<PersistentVolume> = Api::all(client.clone());
         let homeless = self.pods.iter().filter(|(_, pod)| node_of_pod(pod).is_none()).map(|(ordinal, _)| ordinal);
         let mut bound_to = BTreeMap::new();
@@ -81,7 +82,7 @@ impl MemberObjects {
     }
 
     /// Every ordinal of which any object exists.
-    pub fn ordinals(&self) -> BTreeSet<u32> {
+    pub fn ordinals(&self) -> BTreeSet<Ordinal> {
         self.peers.keys().chain(self.pods.keys()).chain(self.claims.keys()).copied().collect()
     }
 
@@ -92,7 +93,7 @@ impl MemberObjects {
 }
 
 /// The cached objects of one kind that belong to the members of a cluster, by ordinal.
-fn of_members<K>(cache: &Cache<K>, names: &ClusterNames) -> BTreeMap<u32, Arc<K>>
+fn of_members<K>(cache: &Cache<K>, names: &ClusterNames) -> BTreeMap<Ordinal, Arc<K>>
 where
     K: Resource<DynamicType = ()> + Clone + 'static,
 {
@@ -121,13 +122,13 @@ fn home_of(volume: &PersistentVolume) -> Option<String> {
 async fn members<K>(
     client: &Client,
     names: &ClusterNames,
-    ordinals: &BTreeSet<u32>,
-) -> Result<BTreeMap<u32, Arc<K>>, Error>
+    ordinals: &BTreeSet<Ordinal>,
+) -> Result<BTreeMap<Ordinal, Arc<K>>, Error>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     let api: Api<K> = Api::namespaced(client.clone(), &names.namespace);
-    let read = async |ordinal: u32| {
+    let read = async |ordinal: Ordinal| {
         let name = names.member_name(ordinal);
         let found = api.get_opt(&name).await;
         let found = found.map_err(|error| api_error(format!("reading the {} {name}", K::kind(&())), error))?;

@@ -1,5 +1,6 @@
 //! The execution of steps about the objects of one member: its EtcdPeer, its claim and its pod.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdPeer, EventReason};
@@ -18,7 +19,7 @@ use crate::objects::peer::Recipe;
 use crate::objects::{claim, is_pod_of, member_labels, peer, pod};
 
 impl Actor<'_> {
-    pub(super) async fn create_peer(&mut self, ordinal: u32, initial: bool, model: &Model) -> Result<(), Error> {
+    pub(super) async fn create_peer(&mut self, ordinal: Ordinal, initial: bool, model: &Model) -> Result<(), Error> {
         let name = self.name(ordinal);
         let initial_members =
             self.observation.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
@@ -56,12 +57,12 @@ impl Actor<'_> {
         Ok(recipe)
     }
 
-    pub(super) async fn record_member(&self, ordinal: u32, identity: Identity, started: bool) -> Result<(), Error> {
+    pub(super) async fn record_member(&self, ordinal: Ordinal, identity: Identity, started: bool) -> Result<(), Error> {
         let (member_id, cluster_id) = (identity.member_id.to_string(), identity.cluster_id.to_string());
         self.record_in_peer(ordinal, PeerRecord::Member { member_id, cluster_id, started }).await
     }
 
-    pub(super) async fn record_replacement(&self, ordinal: u32, replacement: &Replacement) -> Result<(), Error> {
+    pub(super) async fn record_replacement(&self, ordinal: Ordinal, replacement: &Replacement) -> Result<(), Error> {
         let replacement = etcd_operator_api::Replacement {
             member_id: replacement.member_id.to_string(),
             time: patches::time(replacement.at),
@@ -73,7 +74,7 @@ impl Actor<'_> {
 
     pub(super) async fn create_claim(
         &self,
-        ordinal: u32,
+        ordinal: Ordinal,
         bootstrap: Option<&Bootstrap>,
         identity: Option<Identity>,
     ) -> Result<(), Error> {
@@ -98,7 +99,7 @@ impl Actor<'_> {
         self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of_labels(labels)).await
     }
 
-    pub(super) async fn create_pod(&self, ordinal: u32, start: &Start) -> Result<(), Error> {
+    pub(super) async fn create_pod(&self, ordinal: Ordinal, start: &Start) -> Result<(), Error> {
         let name = self.name(ordinal);
         if start.bootstrap_token.is_some() {
             self.confirm_not_bootstrapped().await?;
@@ -129,7 +130,7 @@ impl Actor<'_> {
 
     pub(super) async fn annotate_pod(
         &self,
-        ordinal: u32,
+        ordinal: Ordinal,
         expected: ExpectedData,
         serves_clients: bool,
     ) -> Result<(), Error> {
@@ -142,14 +143,14 @@ impl Actor<'_> {
         self.patch::<Pod>(&self.name(ordinal), &ObjectPatch::of(metadata)).await
     }
 
-    fn role(&self, ordinal: u32, serves_clients: bool) -> &'static str {
+    fn role(&self, ordinal: Ordinal, serves_clients: bool) -> &'static str {
         let is_learner = self.observation.observed.member(ordinal).is_some_and(|member| member.learner);
         role(is_learner, serves_clients)
     }
 
     pub(super) async fn delete_pod(
         &self,
-        ordinal: u32,
+        ordinal: Ordinal,
         grace: Option<u32>,
         reason: EventReason,
         why: &str,
@@ -160,7 +161,7 @@ impl Actor<'_> {
         self.tell(reason, &name, format!("Deleted the pod {name}: {why}")).await
     }
 
-    pub(super) async fn delete_claim(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn delete_claim(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let uid = self.observation.objects.claims.get(&ordinal).and_then(|claim| claim.uid());
         self.delete::<PersistentVolumeClaim>(&name, uid, None).await?;
@@ -168,7 +169,7 @@ impl Actor<'_> {
             .await
     }
 
-    pub(super) async fn delete_peer(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn delete_peer(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let uid = self.observation.objects.peers.get(&ordinal).and_then(|peer| peer.uid());
         self.delete::<EtcdPeer>(&name, uid, None).await?;
@@ -178,7 +179,7 @@ impl Actor<'_> {
     /// Annotates a claim with the member whose data it holds and the version that can read it.
     pub(super) async fn mark_claim(
         &self,
-        ordinal: u32,
+        ordinal: Ordinal,
         identity: Identity,
         version: Option<&String>,
     ) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use etcd_operator_api::EventReason;
 use etcd_operator_core::cluster::observed::MemberId;
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::{Cause, MemberClient};
 
 use super::actor::Actor;
@@ -9,7 +10,7 @@ use super::errors::{Error, etcd_error};
 use super::probe::PATIENCE;
 
 impl Actor<'_> {
-    pub(super) async fn add_learner(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn add_learner(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let url = self.observation.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
@@ -24,7 +25,7 @@ impl Actor<'_> {
         }
     }
 
-    pub(super) async fn promote(&self, ordinal: u32, member_id: MemberId) -> Result<(), Error> {
+    pub(super) async fn promote(&self, ordinal: Ordinal, member_id: MemberId) -> Result<(), Error> {
         let name = self.name(ordinal);
         match self.client_of_the_leader()?.promote(member_id.0).await {
             Ok(()) => self.tell(EventReason::MemberPromoted, &name, format!("Promoted {name} to voter")).await,
@@ -34,7 +35,7 @@ impl Actor<'_> {
         }
     }
 
-    pub(super) async fn move_leader(&self, from: u32, to: u32, to_id: MemberId) -> Result<(), Error> {
+    pub(super) async fn move_leader(&self, from: Ordinal, to: Ordinal, to_id: MemberId) -> Result<(), Error> {
         let (from_name, to_name) = (self.name(from), self.name(to));
         let doing = format!("moving leadership from {from_name} to {to_name}");
         let moved = self.client_of(from)?.move_leader(to_id.0).await;
@@ -42,7 +43,7 @@ impl Actor<'_> {
         self.tell(EventReason::LeaderMoved, &from_name, format!("Moved leadership from {from_name} to {to_name}")).await
     }
 
-    pub(super) async fn remove_member(&self, ordinal: u32, member_id: MemberId, why: &str) -> Result<(), Error> {
+    pub(super) async fn remove_member(&self, ordinal: Ordinal, member_id: MemberId, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         // Not through the member that is removed: it may stop before it has answered.
         match self.client_of_another_voter(ordinal)?.remove(member_id.0).await {
@@ -55,7 +56,7 @@ impl Actor<'_> {
     }
 
     /// The members that answer linearizable reads, and their addresses.
-    fn voters(&self) -> impl Iterator<Item = (u32, &str)> {
+    fn voters(&self) -> impl Iterator<Item = (Ordinal, &str)> {
         let observation = self.observation;
         let answers = observation.observed.answers.iter();
         let reading = answers.filter(|(_, answer)| matches!(answer, Ok(answer) if answer.reads));
@@ -74,11 +75,11 @@ impl Actor<'_> {
         self.client_of(leader.ok_or_else(nobody_to_ask)?)
     }
 
-    fn client_of_another_voter(&self, than: u32) -> Result<MemberClient, Error> {
+    fn client_of_another_voter(&self, than: Ordinal) -> Result<MemberClient, Error> {
         dial(self.voters().find(|(ordinal, _)| *ordinal != than).map(|(_, url)| url))
     }
 
-    fn client_of(&self, ordinal: u32) -> Result<MemberClient, Error> {
+    fn client_of(&self, ordinal: Ordinal) -> Result<MemberClient, Error> {
         dial(self.observation.endpoints.get(&ordinal).map(String::as_str))
     }
 }

@@ -1,5 +1,6 @@
 //! The first stage of a reconcile: observe the cluster, from the caches and from etcd itself. Nothing is decided here.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,7 +160,7 @@ async fn observe_versions(
 fn voters_to_compare<'a>(
     observed: &Observed,
     endpoints: &'a Endpoints,
-    statuses: &'a BTreeMap<u32, Status>,
+    statuses: &'a BTreeMap<Ordinal, Status>,
 ) -> Vec<corruption_check::ComparedVoter<'a>> {
     let Some(membership) = &observed.membership else { return Vec::new() };
     let voter = |member: &Member| {
@@ -276,7 +277,12 @@ fn seconds_of(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
 
-fn observe_claim(ordinal: u32, claim: &PersistentVolumeClaim, cluster: &EtcdCluster, objects: &MemberObjects) -> Claim {
+fn observe_claim(
+    ordinal: Ordinal,
+    claim: &PersistentVolumeClaim,
+    cluster: &EtcdCluster,
+    objects: &MemberObjects,
+) -> Claim {
     let node = objects.bound_to.get(&ordinal);
     // Owners other than EtcdClusters are not the operator's concern.
     let is_going_with =

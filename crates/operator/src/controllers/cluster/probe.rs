@@ -1,5 +1,6 @@
 //! Probes the health of all members of a cluster concurrently, each with its own deadline.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use futures::future::join_all;
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The addresses of the members, by ordinal: pod IPs, since DNS lags behind restarts.
-pub type Endpoints = BTreeMap<u32, String>;
+pub type Endpoints = BTreeMap<Ordinal, String>;
 
 pub struct Probe {
-    pub answers: BTreeMap<u32, Result<Answer, String>>,
+    pub answers: BTreeMap<Ordinal, Result<Answer, String>>,
     /// The full status of each member that answered.
-    pub statuses: BTreeMap<u32, Status>,
+    pub statuses: BTreeMap<Ordinal, Status>,
     pub membership: Option<Membership>,
     pub local_membership: Option<Membership>,
     pub alarms: BTreeSet<Alarm>,
@@ -59,7 +60,10 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
 }
 
 /// The version that the members have agreed on. A cluster that is bootstrapping reports 3.0.0 before they have.
-pub async fn cluster_version(endpoints: &Endpoints, answers: &BTreeMap<u32, Result<Answer, String>>) -> Option<String> {
+pub async fn cluster_version(
+    endpoints: &Endpoints,
+    answers: &BTreeMap<Ordinal, Result<Answer, String>>,
+) -> Option<String> {
     let probed = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
     let said = MemberClient::new(endpoints.get(probed.0)?, PATIENCE).ok()?.cluster_version().await;
     said.inspect_err(|error| tracing::debug!(%error, "no cluster version")).ok()?.filter(|version| version != "3.0.0")

@@ -1,6 +1,7 @@
 //! The execution of steps that roll out the spec to members.
 
 use etcd_operator_api::{EtcdPeer, EventReason, PodTemplate};
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::Cause;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, VolumeResourceRequirements};
 use kube::ResourceExt;
@@ -17,7 +18,7 @@ use crate::objects::annotations::{LEAVING, LEAVING_SINCE, RESIZE_REFUSED, ROLE};
 const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
 
 impl Actor<'_> {
-    pub(super) async fn drain_pod(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn drain_pod(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let since = moment(self.observation.observed.now);
         let metadata = MetadataPatch {
@@ -31,7 +32,7 @@ impl Actor<'_> {
 
     /// Deletes an EtcdPeer and its pod. The EtcdPeer first: from then on the pod is garbage-collected, whatever happens
     /// here, and both are recreated.
-    pub(super) async fn recreate_peer(&self, ordinal: u32, why: &str) -> Result<(), Error> {
+    pub(super) async fn recreate_peer(&self, ordinal: Ordinal, why: &str) -> Result<(), Error> {
         let name = self.name(ordinal);
         let objects = &self.observation.objects;
         self.delete::<EtcdPeer>(&name, objects.peers.get(&ordinal).and_then(|peer| peer.uid()), None).await?;
@@ -41,7 +42,7 @@ impl Actor<'_> {
         self.tell(EventReason::RecreatingMember, &name, format!("Recreating member {name}: {why}")).await
     }
 
-    pub(super) async fn relabel(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn relabel(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         self.relabel_pod(ordinal).await?;
         let wanted = self.wanted_template();
@@ -49,7 +50,7 @@ impl Actor<'_> {
         self.tell(EventReason::PodRelabelled, &name, format!("Updated labels and annotations of pod {name}")).await
     }
 
-    async fn relabel_pod(&self, ordinal: u32) -> Result<(), Error> {
+    async fn relabel_pod(&self, ordinal: Ordinal) -> Result<(), Error> {
         let (old, new) = (self.peer(ordinal)?.spec.pod_template(), self.wanted_template());
         let metadata = MetadataPatch {
             labels: change(&old.labels(), new.labels()),
@@ -60,7 +61,7 @@ impl Actor<'_> {
     }
 
     /// A resize that Kubernetes refuses is annotated on the pod, so that a restart is planned instead.
-    pub(super) async fn resize(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn resize(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let wanted = self.wanted_template();
         let etcd = Containers::etcd_with(wanted.resources.clone().unwrap_or_default());
@@ -84,7 +85,7 @@ impl Actor<'_> {
         self.tell(EventReason::PodResized, &name, format!("Resizing pod {name} in place")).await
     }
 
-    pub(super) async fn grow_claim(&self, ordinal: u32) -> Result<(), Error> {
+    pub(super) async fn grow_claim(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
         let template = self.cluster.spec.storage.volume_claim_template.as_ref();
         let requests = template.and_then(|template| template.resources.as_ref()?.requests.as_ref());
@@ -137,13 +138,13 @@ impl Actor<'_> {
         self.cluster.spec.pod_template().unwrap_or_default()
     }
 
-    fn peer(&self, ordinal: u32) -> Result<&EtcdPeer, Error> {
+    fn peer(&self, ordinal: Ordinal) -> Result<&EtcdPeer, Error> {
         let peer = self.observation.objects.peers.get(&ordinal);
         peer.map(AsRef::as_ref).ok_or_else(|| Error::OutOfDate(format!("the EtcdPeer {} is gone", self.name(ordinal))))
     }
 
     /// Records in the EtcdPeer what its pod was changed to.
-    async fn note_in_peer(&self, ordinal: u32, change: impl FnOnce(&mut PodTemplate)) -> Result<(), Error> {
+    async fn note_in_peer(&self, ordinal: Ordinal, change: impl FnOnce(&mut PodTemplate)) -> Result<(), Error> {
         let peer = self.peer(ordinal)?;
         let name = peer.name_any();
         let mut template = peer.spec.pod_template();

@@ -1,5 +1,6 @@
 //! Finds the members that were not created from the current spec of their cluster.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use crate::objects::annotations::{IMAGE, RESIZE_REFUSED};
 use crate::objects::is_pod_of;
 
 /// The differences, by the ordinals of the outdated members.
-pub fn find(cluster: &EtcdCluster, objects: &MemberObjects, etcd_repository: &str) -> BTreeMap<u32, SpecDiff> {
+pub fn find(cluster: &EtcdCluster, objects: &MemberObjects, etcd_repository: &str) -> BTreeMap<Ordinal, SpecDiff> {
     let image = cluster.spec.image(etcd_repository);
     let wanted =
         Desired { spec: &cluster.spec, restart: cluster.annotations().get(RESTART).map(String::as_str), image: &image };
-    let change = |(ordinal, peer): (&u32, &Arc<EtcdPeer>)| {
+    let change = |(ordinal, peer): (&Ordinal, &Arc<EtcdPeer>)| {
         // The pod of an earlier EtcdPeer may still be terminating.
         let pod = objects.pods.get(ordinal).map(Arc::as_ref).filter(|pod| is_pod_of(pod, peer));
         Some((*ordinal, spec_diff(&made(cluster, peer, pod), &wanted)?))

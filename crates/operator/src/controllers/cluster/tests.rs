@@ -1,5 +1,6 @@
 //! Acting and ensuring against a mocked API server, which gives the answers that a test gives it.
 
+use etcd_operator_core::ordinal::Ordinal;
 mod act;
 mod api_server;
 mod ensure;
@@ -42,8 +43,8 @@ impl Fixture {
         let (context, cluster) = (context(client), cluster());
         let names = ClusterNames { cluster: "c".into(), namespace: "n".into(), domain: "cluster.local".into() };
         let objects = MemberObjects {
-            peers: [(0, Arc::new(peer()))].into(),
-            pods: [(0, Arc::new(serde_json::from_value::<Pod>(pod("uid-of-peer")).unwrap()))].into(),
+            peers: [(Ordinal(0), Arc::new(peer()))].into(),
+            pods: [(Ordinal(0), Arc::new(serde_json::from_value::<Pod>(pod("uid-of-peer")).unwrap()))].into(),
             claims: BTreeMap::new(),
             bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),

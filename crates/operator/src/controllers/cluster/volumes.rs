@@ -1,5 +1,6 @@
 //! Finds out how volumes differ from the spec of their cluster.
 
+use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::EtcdCluster;
@@ -15,7 +16,7 @@ pub async fn obstacles_to_growth(
     client: &Client,
     cluster: &EtcdCluster,
     objects: &MemberObjects,
-) -> BTreeMap<u32, String> {
+) -> BTreeMap<Ordinal, String> {
     let (mut obstacles, mut known) = (BTreeMap::new(), BTreeMap::new());
     for (ordinal, claim) in objects.claims.iter().filter(|(_, claim)| should_grow(cluster, claim)) {
         let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref()).unwrap_or_default();

@@ -3,6 +3,7 @@
 use etcd_operator_api::{EtcdPeer, PullPolicy};
 use etcd_operator_core::cluster::observed::{ClusterId, DataState, ExpectedData, Identity, MemberId};
 use etcd_operator_core::cluster::plan::Start;
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::objects::containers::{DATA_DIR, Settings, locked_down};
 use crate::objects::pod::pod;
 
 /// An EtcdPeer with this in its spec in addition.
-fn peer(ordinal: u32, more: Value) -> EtcdPeer {
+fn peer(ordinal: Ordinal, more: Value) -> EtcdPeer {
     let storage = json!({"volumeClaimTemplate": {"resources": {"requests": {"storage": "8Gi"}}}});
     let mut spec = json!({"clusterName": "c", "version": "3.6.16", "storage": storage});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -26,7 +27,7 @@ fn peer(ordinal: u32, more: Value) -> EtcdPeer {
 fn bootstrapping(members: u32) -> Start {
     Start {
         bootstrap_token: Some("token".into()),
-        initial_cluster: (0..members)
+        initial_cluster: Ordinal::first(members)
             .map(|ordinal| (names().member_name(ordinal), names().peer_url(ordinal)))
             .collect(),
         expected: ExpectedData { data: DataState::New, identity: None },
@@ -50,23 +51,23 @@ fn settings(pull_policy: Option<PullPolicy>) -> Settings {
 }
 
 fn voter(peer: &EtcdPeer, start: &Start) -> Pod {
-    pod(peer, &names(), 0, start, VOTER, &settings(None))
+    pod(peer, &names(), Ordinal(0), start, VOTER, &settings(None))
 }
 
 fn restored(from: Value) -> EtcdPeer {
-    peer(0, json!({"bootstrap": {"initialClusterState": "New", "restore": from}}))
+    peer(Ordinal(0), json!({"bootstrap": {"initialClusterState": "New", "restore": from}}))
 }
 
 #[test]
 fn pod_with_volume_mounts_its_claim() {
-    assert_golden("pod-durable", &voter(&peer(0, json!({})), &bootstrapping(3)));
+    assert_golden("pod-durable", &voter(&peer(Ordinal(0), json!({})), &bootstrapping(3)));
 }
 
 #[test]
 fn pod_with_ephemeral_storage_has_an_empty_dir() {
-    assert_golden("pod-ephemeral", &voter(&peer(0, json!({"storage": {"ephemeral": {}}})), &bootstrapping(1)));
+    assert_golden("pod-ephemeral", &voter(&peer(Ordinal(0), json!({"storage": {"ephemeral": {}}})), &bootstrapping(1)));
     let in_memory = json!({"storage": {"ephemeral": {"medium": "Memory", "sizeLimit": "1Gi"}}, "version": "3.5.10"});
-    assert_golden("pod-ephemeral-memory", &voter(&peer(0, in_memory), &bootstrapping(1)));
+    assert_golden("pod-ephemeral-memory", &voter(&peer(Ordinal(0), in_memory), &bootstrapping(1)));
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn pod_with_limit_of_cpu_sets_gomaxprocs() {
     let resources = json!({"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "2500m", "memory": "2Gi"}});
     assert_golden(
         "pod-resources",
-        &voter(&peer(0, json!({"podTemplate": {"resources": resources}})), &bootstrapping(3)),
+        &voter(&peer(Ordinal(0), json!({"podTemplate": {"resources": resources}})), &bootstrapping(3)),
     );
 }
 
@@ -89,7 +90,7 @@ fn pod_of_joining_member_has_the_whole_pod_template() {
         }),
     );
     let settings = settings(Some(PullPolicy::IfNotPresent));
-    assert_golden("pod-full-template", &pod(&peer, &names(), 1, &joining(), LEARNER, &settings));
+    assert_golden("pod-full-template", &pod(&peer, &names(), Ordinal(1), &joining(), LEARNER, &settings));
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn mounted(container: &Value, volume: &str) -> Value {
 
 #[test]
 fn etcd_never_starts_but_through_the_gate() {
-    let pod = json!(voter(&peer(0, json!({})), &bootstrapping(3)));
+    let pod = json!(voter(&peer(Ordinal(0), json!({})), &bootstrapping(3)));
     let (init, etcd) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
     assert_eq!(init["command"], json!(["/gate", "install", "/gate-bin"]));
     assert_eq!(etcd["command"], json!(["/gate-bin/gate", "run", "--", "/usr/local/bin/etcd"]));
