@@ -1,6 +1,5 @@
 //! Checks the data dir: compares what the operator expects with what is there, and decides whether etcd may start.
 
-use etcd_operator_protocol::ids::{ClusterId, MemberId};
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use etcd_operator_datadir::{archive, identity};
 use etcd_operator_protocol::gate::{
     DataDirContents, ExpectedData, Identity, REFUSED, StartDecision, decide_start, read_expected_data,
 };
+use etcd_operator_protocol::ids::{ClusterId, MemberId};
 
 /// The settings of the check, from the environment.
 pub struct Settings {

@@ -1,6 +1,5 @@
 //! What is known about an EtcdBackup.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupSchedule, EtcdCluster, Image};
@@ -8,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::agent_job::ObservedJob;
 use crate::names::ClusterNames;
+use crate::ordinal::Ordinal;
 
 pub struct Observed<'a> {
     pub backup: &'a EtcdBackup,

@@ -4,7 +4,7 @@
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{BackupFirst, Observed};
-use crate::cluster::step::{Plan, Step};
+use crate::cluster::step::{ClusterStep, Plan, Step};
 use crate::cluster::versions::{VersionDecision, decide_version};
 
 /// What has to precede any change to a member: nothing if the desired version is possible and accepted.
@@ -12,7 +12,8 @@ pub fn before_any_change(observed: &Observed) -> Plan {
     match decide_version(observed) {
         VersionDecision::Possible if observed.versions.is_accepted() => Plan::default(),
         VersionDecision::Possible => {
-            let accept = || Plan::steps(vec![Step::AcceptVersion(observed.versions.wanted.clone())]);
+            let accept =
+                || Plan::steps(vec![Step::Cluster(ClusterStep::AcceptVersion(observed.versions.wanted.clone()))]);
             back_up_first(observed).or_else(accept)
         }
         VersionDecision::Prepare(step) => Plan::steps(vec![step]),
@@ -25,7 +26,7 @@ pub fn before_any_change(observed: &Observed) -> Plan {
 fn back_up_first(observed: &Observed) -> Plan {
     match &observed.backup_first {
         BackupFirst::NotRequired | BackupFirst::Taken => Plan::default(),
-        BackupFirst::ToTake => Plan::steps(vec![Step::TakeBackup]),
+        BackupFirst::ToTake => Plan::steps(vec![Step::Cluster(ClusterStep::TakeBackup)]),
         BackupFirst::Running(name) => {
             Plan::waiting(WaitReason::BackingUp, format!("waiting for EtcdBackup {name} before the upgrade"))
         }

@@ -1,9 +1,9 @@
 //! What a comparison of the members' data means: a member that differs from the majority is corrupt. An inconclusive
 //! comparison does not prove that none is.
 
-use crate::cluster::observed::MemberId;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cluster::observed::MemberId;
 use crate::cluster::quorum::quorum;
 
 /// The hash of a member's data at some revision, as the member reports it.

@@ -1,6 +1,5 @@
 //! What is wrong with a member, and what would fix it.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_protocol::report::RefusalReason;
@@ -8,6 +7,7 @@ use etcd_operator_protocol::report::RefusalReason;
 use crate::cluster::observed::{
     DataState, Identity, Member, MemberId, Membership, Observed, Peer, Pod, Problem, ProblemKind,
 };
+use crate::ordinal::Ordinal;
 
 /// Used instead of `replace_after` if the user never wants members replaced: a pod is restarted when its member was
 /// unreachable for half of it.

@@ -2,11 +2,11 @@
 //! their peer URLs and the token alone, so a volume with the data of any other member is recognised before the first
 //! start.
 
-use crate::ordinal::Ordinal;
 use sha1::{Digest, Sha1};
 
 use crate::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId};
 use crate::names::ClusterNames;
+use crate::ordinal::Ordinal;
 
 pub fn identity_of(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: Ordinal) -> Identity {
     Identity { member_id: member_id(names, bootstrap, ordinal), cluster_id: cluster_id(names, bootstrap) }

@@ -1,11 +1,11 @@
 //! What is left of members that were removed: which pods, claims and EtcdPeers are deleted, and which must stay.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use crate::cluster::diagnosis::members_of_pods;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, Membership, Observed, Pod};
-use crate::cluster::step::Step;
+use crate::cluster::step::{MemberStep, Step};
+use crate::ordinal::Ordinal;
 
 /// How long after it should have terminated a pod is force-deleted.
 const FORCE_DELETE_AFTER: i64 = 300;
@@ -25,7 +25,7 @@ pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Ste
         let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
         let peer = observed.peers.get(&ordinal);
         if has_left && peer.is_some_and(|peer| !peer.deleting) {
-            steps.push(Step::DeletePeer { ordinal });
+            steps.push(Step::Member(ordinal, MemberStep::DeletePeer));
         }
     }
     steps
@@ -41,7 +41,7 @@ pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: O
     let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
     let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
     let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
-    ours.map(|_| Step::DeleteClaim { ordinal }).into_iter().chain(pod).collect()
+    ours.map(|_| Step::Member(ordinal, MemberStep::DeleteClaim)).into_iter().chain(pod).collect()
 }
 
 /// Whether a claim holds data of a cluster, or was created for it.
@@ -72,8 +72,10 @@ pub fn stop_pod_of_removed(observed: &Observed, ordinal: Ordinal, pod: &Pod) -> 
     let why = "its member was removed".to_owned();
     let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
     match pod.node {
-        Some(node) if node.down_since.is_some() || is_overdue => Some(Step::FencePod { ordinal, why }),
+        Some(node) if node.down_since.is_some() || is_overdue => {
+            Some(Step::Member(ordinal, MemberStep::FencePod { why }))
+        }
         _ if pod.deleting => None,
-        _ => Some(Step::DeletePod { ordinal, why }),
+        _ => Some(Step::Member(ordinal, MemberStep::DeletePod { why })),
     }
 }

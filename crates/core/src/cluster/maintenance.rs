@@ -2,7 +2,7 @@
 //! disarmed. It waits until there is nothing else to do.
 
 use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, MemberId, Membership, Observed};
-use crate::cluster::step::{Plan, Step};
+use crate::cluster::step::{ClusterStep, MemberStep, Plan, Step};
 use crate::ordinal::Ordinal;
 
 /// A database is worth defragmenting from this size in bytes on, if this percentage of it is unused.
@@ -18,14 +18,18 @@ const SHORT_PAUSE: i64 = 10;
 /// alarm without a member (0) is about the current ones.
 pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let is_about_others = |id: MemberId| id != MemberId::default() && membership.member(id).is_none();
-    observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(Step::Disarm).collect()
+    observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(disarm).collect()
+}
+
+fn disarm(alarm: Alarm) -> Step {
+    Step::Cluster(ClusterStep::Disarm(alarm))
 }
 
 pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
     let mut steps = Vec::new();
     let all_healthy = membership.members.iter().all(|member| observed.is_healthy(member));
     if observed.defragments && all_healthy {
-        steps.extend(alarms_without_cause(observed, membership).map(Step::Disarm));
+        steps.extend(alarms_without_cause(observed, membership).map(disarm));
         steps.extend(
             next_to_defragment(observed, membership).into_iter().flat_map(|ordinal| defragment(observed, ordinal)),
         );
@@ -36,7 +40,10 @@ pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
 /// It is recorded first, so that a defragmentation that takes too long is not started again and again.
 fn defragment(observed: &Observed, ordinal: Ordinal) -> [Step; 2] {
     let defragmentation = Defragmentation { at: observed.now, compacted: observed.compacted };
-    [Step::RecordDefragmentation { ordinal, defragmentation }, Step::Defragment { ordinal }]
+    [
+        Step::Member(ordinal, MemberStep::RecordDefragmentation { defragmentation }),
+        Step::Member(ordinal, MemberStep::Defragment),
+    ]
 }
 
 /// Whether etcd refuses writes because a database has reached its quota.

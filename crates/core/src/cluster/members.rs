@@ -1,6 +1,5 @@
 //! The objects that a member needs to run: its EtcdPeer, its claim and its pod. Nothing here changes the membership.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use crate::cluster::diagnosis::data_loss;
@@ -11,8 +10,9 @@ use crate::cluster::observed::{
     Bootstrap, ClusterId, DataState, ExpectedData, Identity, Member, Membership, Observed, Pod, ProblemKind,
 };
 use crate::cluster::recreate::model_of_new;
-use crate::cluster::step::{Start, Step};
+use crate::cluster::step::{MemberStep, Start, Step};
 use crate::cluster::versions::data_version;
+use crate::ordinal::Ordinal;
 
 /// How long a member that never ran may fail to start before its pod is recreated.
 const STARTS_WITHIN: i64 = 120;
@@ -22,10 +22,13 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
     let mut steps = Vec::new();
     for ordinal in Ordinal::first(bootstrap.size) {
         if !observed.peers.contains_key(&ordinal) {
-            steps.push(Step::CreatePeer { ordinal, initial: true, model: model_of_new(observed) });
+            steps.push(Step::Member(ordinal, MemberStep::CreatePeer { initial: true, model: model_of_new(observed) }));
         }
         if observed.durable && !observed.claims.contains_key(&ordinal) {
-            steps.push(Step::CreateClaim { ordinal, bootstrap: Some(bootstrap.clone()), identity: None });
+            steps.push(Step::Member(
+                ordinal,
+                MemberStep::CreateClaim { bootstrap: Some(bootstrap.clone()), identity: None },
+            ));
         }
         let initial_cluster = Ordinal::first(bootstrap.size).map(|ordinal| entry(observed, ordinal)).collect();
         let identity = Some(initial_members::identity_of(&observed.names, bootstrap, ordinal));
@@ -62,7 +65,7 @@ pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<
             _ => continue,
         };
         if peer.is_none() {
-            steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
+            steps.push(Step::Member(ordinal, MemberStep::CreatePeer { initial: false, model: model_of_new(observed) }));
         }
         let expected = ExpectedData { data: DataState::Existing, identity: Some(identity) };
         // Data in the pod itself does not return with a new pod.
@@ -71,11 +74,11 @@ pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<
             run_pod(observed, ordinal, Start { bootstrap_token: None, initial_cluster, expected, serves_clients: true })
         });
         // As always, the pod is annotated that it must have data before anything relies on that data.
-        let is_annotated = matches!(run, Some(Step::CreatePod { .. }))
+        let is_annotated = matches!(run, Some(Step::Member(_, MemberStep::CreatePod { .. })))
             || observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
         steps.extend(run);
         if let (None, Some((identity, started)), true) = (recorded, known, is_annotated) {
-            steps.push(Step::RecordMember { ordinal, identity, started });
+            steps.push(Step::Member(ordinal, MemberStep::RecordMember { identity, started }));
         }
     }
     steps
@@ -99,12 +102,12 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
     let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
     let started = member.started || answers;
     if peer.is_none() {
-        steps.push(Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) });
+        steps.push(Step::Member(ordinal, MemberStep::CreatePeer { initial: false, model: model_of_new(observed) }));
     }
     let expected =
         ExpectedData { data: if started { DataState::Existing } else { DataState::New }, identity: Some(identity) };
     let serves_clients = !member.learner && !is_leaving(observed, ordinal) && !awaits_handover(observed, ordinal);
-    let record = Some(Step::RecordMember { ordinal, identity, started });
+    let record = Some(Step::Member(ordinal, MemberStep::RecordMember { identity, started }));
     let record = record.filter(|_| recorded.is_none_or(|peer| peer.started != started));
     if !started {
         steps.extend(record.clone());
@@ -112,13 +115,13 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
     let claim = observed.claims.get(&ordinal);
     match claim {
         None if observed.durable && !started => {
-            steps.push(Step::CreateClaim { ordinal, bootstrap: None, identity: Some(identity) });
+            steps.push(Step::Member(ordinal, MemberStep::CreateClaim { bootstrap: None, identity: Some(identity) }));
         }
         // For a learner before it starts: the claim may belong to an earlier member, and be annotated with it.
         Some(claim) if (started || member.learner) && !claim.deleting => {
             let version = data_version(observed, member, claim.version.as_deref());
             if claim.identity != Some(identity) || claim.version != version {
-                steps.push(Step::MarkClaim { ordinal, identity, version });
+                steps.push(Step::Member(ordinal, MemberStep::MarkClaim { identity, version }));
             }
         }
         _ => {}
@@ -136,16 +139,16 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
         // The pod waits for data that never existed, and its list of members may be stale.
         Some(pod) if !started && pod.expected.is_some_and(|expected| expected.data == DataState::Existing) => {
             let why = "its member has never run, and must start as a new one".to_owned();
-            steps.push(Step::DeletePod { ordinal, why });
+            steps.push(Step::Member(ordinal, MemberStep::DeletePod { why }));
         }
         // Likewise stale: members may have been added and removed since the pod was created.
         Some(pod) if !started && fails_to_start(observed, pod) => {
             let why = "its member does not start, and may know an old list of members".to_owned();
-            steps.push(Step::DeletePod { ordinal, why });
+            steps.push(Step::Member(ordinal, MemberStep::DeletePod { why }));
         }
         Some(pod) if !pod.finished && !is_blocked_by_its_claim(observed, ordinal, pod) => {
             if pod.expected != Some(expected) || pod.serves_clients != serves_clients {
-                steps.push(Step::AnnotatePod { ordinal, expected, serves_clients });
+                steps.push(Step::Member(ordinal, MemberStep::AnnotatePod { expected, serves_clients }));
             }
         }
         _ => {
@@ -160,7 +163,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
         }
     }
     // The pod is annotated that it must have data before anything relies on that data.
-    let tells = |step: &Step| matches!(step, Step::AnnotatePod { .. } | Step::CreatePod { .. });
+    let tells = |step: &Step| {
+        matches!(step, Step::Member(_, MemberStep::AnnotatePod { .. }) | Step::Member(_, MemberStep::CreatePod { .. }))
+    };
     let is_annotated =
         observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected)) || steps.iter().any(tells);
     if started && is_annotated {
@@ -186,7 +191,7 @@ fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
 }
 
 fn fence(ordinal: Ordinal) -> Step {
-    Step::FencePod { ordinal, why: "its node is out of service".to_owned() }
+    Step::Member(ordinal, MemberStep::FencePod { why: "its node is out of service".to_owned() })
 }
 
 /// Creates the pod, or deletes one that will never run again so that it can be recreated. No pod is created on a claim
@@ -195,14 +200,15 @@ fn run_pod(observed: &Observed, ordinal: Ordinal, start: Start) -> Option<Step> 
     match observed.pods.get(&ordinal) {
         None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
         None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
-        None => Some(Step::CreatePod { ordinal, start }),
+        None => Some(Step::Member(ordinal, MemberStep::CreatePod { start })),
         Some(pod) if is_fenced(observed, pod) => Some(fence(ordinal)),
         Some(pod) if pod.finished && !pod.deleting => {
-            Some(Step::DeletePod { ordinal, why: "it has ended and will not run again".to_owned() })
+            Some(Step::Member(ordinal, MemberStep::DeletePod { why: "it has ended and will not run again".to_owned() }))
         }
-        Some(pod) if is_blocked_by_its_claim(observed, ordinal, pod) && !pod.deleting => {
-            Some(Step::DeletePod { ordinal, why: "it waits for a volume that is being deleted".to_owned() })
-        }
+        Some(pod) if is_blocked_by_its_claim(observed, ordinal, pod) && !pod.deleting => Some(Step::Member(
+            ordinal,
+            MemberStep::DeletePod { why: "it waits for a volume that is being deleted".to_owned() },
+        )),
         Some(_) => None,
     }
 }

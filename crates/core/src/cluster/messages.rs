@@ -1,76 +1,75 @@
 //! Descriptions of steps for the user.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::ConditionReason;
 
 use crate::cluster::observed::{Alarm, Observed};
-use crate::cluster::step::Step;
+use crate::cluster::step::{ClusterStep, MemberStep, Step};
+use crate::ordinal::Ordinal;
 
 /// What a step does, as a reason and a sentence. Records for the operator's own use are not described.
 pub fn describe(observed: &Observed, step: &Step) -> Option<(ConditionReason, String)> {
-    let name = |ordinal: &Ordinal| observed.names.member_name(*ordinal);
+    match step {
+        Step::Cluster(step) => describe_for_cluster(step),
+        Step::Member(ordinal, step) => describe_for_member(observed, *ordinal, step),
+    }
+}
+
+fn describe_for_cluster(step: &ClusterStep) -> Option<(ConditionReason, String)> {
     Some(match step {
-        Step::RecordBootstrap(bootstrap) => {
+        ClusterStep::RecordBootstrap(bootstrap) => {
             (ConditionReason::Bootstrapping, format!("bootstrapping a cluster of {} members", bootstrap.size))
         }
-        Step::RecordClusterId(id) => {
-            (ConditionReason::Bootstrapped, format!("members formed etcd cluster {}", id.to_string()))
+        ClusterStep::RecordClusterId(id) => {
+            (ConditionReason::Bootstrapped, format!("members formed etcd cluster {id}"))
         }
-        Step::CreatePeer { ordinal, .. } | Step::CreateClaim { ordinal, .. } | Step::CreatePod { ordinal, .. } => {
-            (ConditionReason::StartingMember, format!("starting {}", name(ordinal)))
+        ClusterStep::TakeBackup => (ConditionReason::BackingUp, "taking a backup before the upgrade".to_owned()),
+        ClusterStep::AcceptVersion(version) => {
+            (ConditionReason::ChangingVersion, format!("rolling out etcd {version}"))
         }
-        Step::DeletePod { ordinal, why } => {
-            (ConditionReason::StoppingPod, format!("stopping pod {}: {why}", name(ordinal)))
-        }
-        Step::DrainPod { ordinal } => {
-            (ConditionReason::RecreatingMember, format!("draining clients from {} before its restart", name(ordinal)))
-        }
-        Step::RecreatePeer { ordinal, why } => {
-            (ConditionReason::RecreatingMember, format!("recreating {}: {why}", name(ordinal)))
-        }
-        Step::Relabel { ordinal } => {
-            (ConditionReason::UpdatingPod, format!("updating labels and annotations of pod {}", name(ordinal)))
-        }
-        Step::Resize { ordinal } => (ConditionReason::UpdatingPod, format!("resizing pod {}", name(ordinal))),
-        Step::GrowClaim { ordinal } => {
-            (ConditionReason::ExpandingVolume, format!("expanding the volume of {}", name(ordinal)))
-        }
-        Step::TakeBackup => (ConditionReason::BackingUp, "taking a backup before the upgrade".to_owned()),
-        Step::AcceptVersion(version) => (ConditionReason::ChangingVersion, format!("rolling out etcd {version}")),
-        Step::EnableDowngrade(version) => {
+        ClusterStep::EnableDowngrade(version) => {
             (ConditionReason::EnablingDowngrade, format!("asking etcd to make its data readable for {version}"))
         }
-        Step::CancelDowngrade => (ConditionReason::CancellingDowngrade, "cancelling the downgrade in etcd".to_owned()),
-        Step::RestartPod { ordinal, why } => {
-            (ConditionReason::RestartingPod, format!("restarting pod {}: {why}", name(ordinal)))
+        ClusterStep::CancelDowngrade => {
+            (ConditionReason::CancellingDowngrade, "cancelling the downgrade in etcd".to_owned())
         }
-        Step::FencePod { ordinal, why } => {
-            (ConditionReason::StoppingPod, format!("force-deleting pod {}: {why}", name(ordinal)))
+        ClusterStep::Disarm(Alarm { kind, .. }) => {
+            (ConditionReason::DisarmingAlarm, format!("disarming the {kind:?} alarm"))
         }
-        Step::DeleteClaim { ordinal } | Step::DeletePeer { ordinal } => {
-            (ConditionReason::CleaningUp, format!("cleaning up after {}", name(ordinal)))
+        ClusterStep::RecordLogVersion(_) => return None,
+    })
+}
+
+fn describe_for_member(observed: &Observed, ordinal: Ordinal, step: &MemberStep) -> Option<(ConditionReason, String)> {
+    let name = observed.names.member_name(ordinal);
+    Some(match step {
+        MemberStep::CreatePeer { .. } | MemberStep::CreateClaim { .. } | MemberStep::CreatePod { .. } => {
+            (ConditionReason::StartingMember, format!("starting {name}"))
         }
-        Step::AddLearner { ordinal } => {
-            (ConditionReason::AddingMember, format!("adding {} as a learner", name(ordinal)))
+        MemberStep::DeletePod { why } => (ConditionReason::StoppingPod, format!("stopping pod {name}: {why}")),
+        MemberStep::DrainPod => {
+            (ConditionReason::RecreatingMember, format!("draining clients from {name} before its restart"))
         }
-        Step::Promote { ordinal, .. } => {
-            (ConditionReason::PromotingMember, format!("promoting {} to voter", name(ordinal)))
+        MemberStep::RecreatePeer { why } => (ConditionReason::RecreatingMember, format!("recreating {name}: {why}")),
+        MemberStep::Relabel => (ConditionReason::UpdatingPod, format!("updating labels and annotations of pod {name}")),
+        MemberStep::Resize => (ConditionReason::UpdatingPod, format!("resizing pod {name}")),
+        MemberStep::GrowClaim => (ConditionReason::ExpandingVolume, format!("expanding the volume of {name}")),
+        MemberStep::RestartPod { why } => (ConditionReason::RestartingPod, format!("restarting pod {name}: {why}")),
+        MemberStep::FencePod { why } => (ConditionReason::StoppingPod, format!("force-deleting pod {name}: {why}")),
+        MemberStep::DeleteClaim | MemberStep::DeletePeer => {
+            (ConditionReason::CleaningUp, format!("cleaning up after {name}"))
         }
-        Step::MoveLeader { from, to, .. } => {
-            (ConditionReason::MovingLeader, format!("moving leadership from {} to {}", name(from), name(to)))
+        MemberStep::AddLearner => (ConditionReason::AddingMember, format!("adding {name} as a learner")),
+        MemberStep::Promote { .. } => (ConditionReason::PromotingMember, format!("promoting {name} to voter")),
+        MemberStep::MoveLeader { to, .. } => {
+            let to = observed.names.member_name(*to);
+            (ConditionReason::MovingLeader, format!("moving leadership from {name} to {to}"))
         }
-        Step::RemoveMember { ordinal, why, .. } => {
-            (ConditionReason::RemovingMember, format!("removing {}: {why}", name(ordinal)))
-        }
-        Step::Defragment { ordinal } => (ConditionReason::Defragmenting, format!("defragmenting {}", name(ordinal))),
-        Step::Disarm(Alarm { kind, .. }) => (ConditionReason::DisarmingAlarm, format!("disarming the {kind:?} alarm")),
-        Step::RecordMember { .. }
-        | Step::RecordLogVersion(_)
-        | Step::RecordReplacement { .. }
-        | Step::RecordDefragmentation { .. }
-        | Step::MarkClaim { .. }
-        | Step::AnnotatePod { .. } => {
-            return None;
-        }
+        MemberStep::RemoveMember { why, .. } => (ConditionReason::RemovingMember, format!("removing {name}: {why}")),
+        MemberStep::Defragment => (ConditionReason::Defragmenting, format!("defragmenting {name}")),
+        MemberStep::RecordMember { .. }
+        | MemberStep::RecordReplacement { .. }
+        | MemberStep::RecordDefragmentation { .. }
+        | MemberStep::MarkClaim { .. }
+        | MemberStep::AnnotatePod { .. } => return None,
     })
 }

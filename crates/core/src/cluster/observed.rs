@@ -1,7 +1,6 @@
 //! The observed state of a cluster, from which everything is decided: plain data, free of Kubernetes and of etcd's
 //! protocol.
 
-use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
@@ -9,6 +8,7 @@ pub use etcd_operator_protocol::ids::{ClusterId, MemberId};
 
 use crate::cluster::spec_diff::SpecDiff;
 use crate::names::ClusterNames;
+use crate::ordinal::Ordinal;
 
 /// The input of every decision. Maps are keyed by ordinal, the number at the end of a member's name. Times are in
 /// seconds since 1970, durations in seconds.

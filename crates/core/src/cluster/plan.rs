@@ -2,7 +2,6 @@
 //! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
 //! its execution may stop after any step.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::{Pace, WaitReason};
 
 use crate::cluster::acceptance::adopt_version;
@@ -16,8 +15,9 @@ use crate::cluster::recovery::{recover_members, restart_unresponsive_initial_mem
 use crate::cluster::recreate::{recreate_broken, recreate_stopped_members};
 use crate::cluster::rollout::next_change;
 use crate::cluster::scaling::next_membership_change;
-pub use crate::cluster::step::{Model, Plan, Start, Step, Waiting};
+pub use crate::cluster::step::{ClusterStep, MemberStep, Model, Plan, Start, Step, Waiting};
 use crate::cluster::volumes::{grow_claims, next_migration};
+use crate::ordinal::Ordinal;
 
 /// Whether a step is also planned from a live observation. A cache may be stale: that is good enough to create
 /// something, never to remove something.
@@ -37,8 +37,8 @@ pub fn plan(observed: &Observed) -> Plan {
     let planned = match stage_of(observed) {
         Stage::Refused(message) => Plan::waiting(WaitReason::VolumesConflict, message),
         Stage::ToWait(message) => Plan::waiting(WaitReason::WaitingForCleanup, message),
-        Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::RecordBootstrap(bootstrap)]),
-        Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::RecordClusterId(cluster_id)]),
+        Stage::ToRecord(bootstrap) => Plan::steps(vec![Step::Cluster(ClusterStep::RecordBootstrap(bootstrap))]),
+        Stage::ToAdopt(cluster_id) => Plan::steps(vec![Step::Cluster(ClusterStep::RecordClusterId(cluster_id))]),
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
         Stage::Bootstrapped(cluster_id) => keep(observed, cluster_id),
     };
@@ -48,9 +48,15 @@ pub fn plan(observed: &Observed) -> Plan {
 /// A member that is about to be recreated or removed gets no pod first. Kubernetes may reject the pod, and a failed
 /// step for a member blocks the later steps for it.
 fn without_obsolete_pods(plan: Plan) -> Plan {
-    let goes = |step: &Step| matches!(step, Step::RecreatePeer { .. } | Step::RemoveMember { .. });
+    let goes = |step: &Step| {
+        matches!(
+            step,
+            Step::Member(_, MemberStep::RecreatePeer { .. }) | Step::Member(_, MemberStep::RemoveMember { .. })
+        )
+    };
     let going: Vec<Ordinal> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
-    let is_obsolete = |step: &Step| matches!(step, Step::CreatePod { ordinal, .. } if going.contains(ordinal));
+    let is_obsolete =
+        |step: &Step| matches!(step, Step::Member(ordinal, MemberStep::CreatePod { .. }) if going.contains(ordinal));
     Plan { steps: plan.steps.into_iter().filter(|step| !is_obsolete(step)).collect(), ..plan }
 }
 
@@ -59,7 +65,7 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
     let expected = initial_members::cluster_id(&observed.names, bootstrap);
     match &observed.membership {
         Some(membership) if membership.cluster_id == expected => {
-            return Plan::steps(vec![Step::RecordClusterId(expected)]);
+            return Plan::steps(vec![Step::Cluster(ClusterStep::RecordClusterId(expected))]);
         }
         Some(membership) => return wrong_cluster(membership.cluster_id, expected),
         None => {}

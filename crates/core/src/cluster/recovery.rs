@@ -1,6 +1,5 @@
 //! How unhealthy members are recovered: one at a time, and only in ways that the others can tolerate.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::diagnosis::{
@@ -8,7 +7,8 @@ use crate::cluster::diagnosis::{
 };
 use crate::cluster::observed::{Member, Membership, Observed, Pod, Replacement};
 use crate::cluster::removal::remove_voter;
-use crate::cluster::step::{Plan, Step};
+use crate::cluster::step::{MemberStep, Plan, Step};
+use crate::ordinal::Ordinal;
 
 /// How long after a replacement the next one of the same name must wait; doubled each time, up to the maximum.
 const FIRST_WAIT: i64 = 60;
@@ -49,7 +49,7 @@ fn depose_corrupt_leader(observed: &Observed, membership: &Membership) -> Option
     let leader = membership.member(observed.leader()?).filter(|leader| observed.is_corrupt(leader))?;
     let is_fit = |voter: &&Member| observed.is_healthy(voter) && !observed.is_corrupt(voter);
     let (to, to_id) = membership.voters().filter(is_fit).filter_map(|voter| Some((voter.ordinal?, voter.id))).min()?;
-    Some(Step::MoveLeader { from: leader.ordinal?, to, to_id })
+    Some(Step::Member(leader.ordinal?, MemberStep::MoveLeader { to, to_id }))
 }
 
 struct UnhealthyMember<'a> {
@@ -102,10 +102,10 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
         let in_succession = |last: &&Replacement| observed.now < last.at + wait_after(last) + LONGEST_WAIT;
         let count = last.filter(in_succession).map_or(0, |last| last.count);
         let replacement = Replacement { member_id: member.id, at: observed.now, count: count + 1, why: why.to_owned() };
-        steps.push(Step::RecordReplacement { ordinal, replacement });
+        steps.push(Step::Member(ordinal, MemberStep::RecordReplacement { replacement }));
     }
     let removal = if member.learner {
-        Plan::steps(vec![Step::RemoveMember { ordinal, member_id: member.id, why: why.to_owned() }])
+        Plan::steps(vec![Step::Member(ordinal, MemberStep::RemoveMember { member_id: member.id, why: why.to_owned() })])
     } else {
         remove_voter(observed, membership, ordinal, member, why)
     };
@@ -116,7 +116,10 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
         let in_the_way = learner.ordinal.filter(|_| !observed.is_healthy(learner))?;
         // One change at a time. A learner that makes no progress is removed, and added again afterwards.
         let why = format!("making way for the replacement of {name}");
-        return Some(Plan::steps(vec![Step::RemoveMember { ordinal: in_the_way, member_id: learner.id, why }]));
+        return Some(Plan::steps(vec![Step::Member(
+            in_the_way,
+            MemberStep::RemoveMember { member_id: learner.id, why },
+        )]));
     }
     steps.extend(removal.steps);
     Some(Plan::steps(steps))
@@ -174,5 +177,5 @@ fn restart(observed: &Observed, (ordinal, why): (Ordinal, String)) -> Option<Ste
     };
     let mut others = observed.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));
     let free = !others.any(is_busy);
-    free.then_some(Step::RestartPod { ordinal, why })
+    free.then_some(Step::Member(ordinal, MemberStep::RestartPod { why }))
 }

@@ -5,7 +5,7 @@ use crate::cluster::acceptance::before_any_change;
 use crate::cluster::observed::{Member, MemberId, Membership, Observed, Peer, Pod};
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::UpdateMethod;
-use crate::cluster::step::{Model, Plan, Step};
+use crate::cluster::step::{MemberStep, Model, Plan, Step};
 use crate::cluster::versions::{VersionDecision, decide_version, is_too_old};
 use crate::ordinal::Ordinal;
 
@@ -73,7 +73,7 @@ pub fn recreate_learner(observed: &Observed, ordinal: Ordinal, member_id: Member
         return Vec::new();
     }
     if is_to_be_recreated(observed, ordinal) {
-        return vec![Step::RemoveMember { ordinal, member_id, why: reason_for(observed, ordinal) }];
+        return vec![Step::Member(ordinal, MemberStep::RemoveMember { member_id, why: reason_for(observed, ordinal) })];
     }
     if needs_a_new_pod(observed, ordinal) { before_any_change(observed).steps } else { Vec::new() }
 }
@@ -134,7 +134,7 @@ fn has_no_data(observed: &Observed, ordinal: Ordinal) -> bool {
 
 /// Recreates a member from the spec. Its volume stays.
 pub fn recreate(observed: &Observed, ordinal: Ordinal) -> Step {
-    Step::RecreatePeer { ordinal, why: reason_for(observed, ordinal) }
+    Step::Member(ordinal, MemberStep::RecreatePeer { why: reason_for(observed, ordinal) })
 }
 
 /// Why a member is recreated, for the user.

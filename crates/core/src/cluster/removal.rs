@@ -1,12 +1,12 @@
 //! Whether a voter may be removed now. Everybody who removes one asks here: scaling down, recovery, a volume that can't
 //! follow the spec, and a change while the data is in the pod.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{Member, Membership, Observed};
 use crate::cluster::quorum::may_remove;
-use crate::cluster::step::{Plan, Step};
+use crate::cluster::step::{MemberStep, Plan, Step};
+use crate::ordinal::Ordinal;
 
 /// Removes a voter, if the others keep a quorum without it; not before it has transferred the leadership.
 pub fn remove_voter(
@@ -35,13 +35,16 @@ pub fn remove_voter(
             let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
             let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match candidate {
-                Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from: ordinal, to, to_id }]),
+                Some((to, to_id)) => Plan::steps(vec![Step::Member(ordinal, MemberStep::MoveLeader { to, to_id })]),
                 None => Plan::waiting(
                     WaitReason::NoLeaderCandidate,
                     format!("{name} leads, and no other member can take over"),
                 ),
             }
         }
-        Some(_) => Plan::steps(vec![Step::RemoveMember { ordinal, member_id: leaving.id, why: why.to_owned() }]),
+        Some(_) => Plan::steps(vec![Step::Member(
+            ordinal,
+            MemberStep::RemoveMember { member_id: leaving.id, why: why.to_owned() },
+        )]),
     }
 }

@@ -27,7 +27,7 @@ mod tests {
     use etcd_operator_api::WaitReason;
 
     use super::*;
-    use crate::cluster::step::Step;
+    use crate::cluster::step::{MemberStep, Step};
     use crate::cluster::tests::support::cluster_of;
     use crate::ordinal::Ordinal;
 
@@ -37,7 +37,10 @@ mod tests {
         observed.be_ready();
         let after = |plan: Plan, observed: &Observed| when_to_look_again(&plan, observed);
         assert_eq!(after(Plan::default(), &observed), WHILE_HEALTHY);
-        assert_eq!(after(Plan::steps(vec![Step::AddLearner { ordinal: Ordinal(3) }]), &observed), WHILE_CHANGING);
+        assert_eq!(
+            after(Plan::steps(vec![Step::Member(Ordinal(3), MemberStep::AddLearner)]), &observed),
+            WHILE_CHANGING
+        );
         assert_eq!(after(Plan::waiting(WaitReason::Draining, "short"), &observed), WHILE_CHANGING);
         assert_eq!(after(Plan::waiting(WaitReason::QuorumAtRisk, "long"), &observed), WHILE_UNHEALTHY);
         observed.answers.insert(Ordinal(2), Err("timed out".to_owned()));

@@ -1,7 +1,6 @@
 //! How members are rolled out to the spec: one at a time, the leader last, and each only while all the others are
 //! healthy.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::acceptance::before_any_change;
@@ -11,8 +10,9 @@ use crate::cluster::progress::progress;
 use crate::cluster::recreate::{reason_for, recreate, restarts};
 use crate::cluster::removal::remove_voter;
 use crate::cluster::spec_diff::UpdateMethod;
-use crate::cluster::step::{Plan, Step, Waiting};
+use crate::cluster::step::{MemberStep, Plan, Step, Waiting};
 use crate::cluster::versions::is_same;
+use crate::ordinal::Ordinal;
 
 /// Whether there is nothing to change or to revert.
 fn is_up_to_date(observed: &Observed) -> bool {
@@ -48,9 +48,10 @@ fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
     let Some((ordinal, change)) = in_place.max_by_key(|(ordinal, _)| **ordinal) else { return Plan::default() };
     let ordinal = *ordinal;
     match change.method {
-        UpdateMethod::Relabel => Plan::steps(vec![Step::Relabel { ordinal }]),
+        UpdateMethod::Relabel => Plan::steps(vec![Step::Member(ordinal, MemberStep::Relabel)]),
         // With less memory it may be OOM-killed: no other member may be down then.
-        _ => wait_for_healthy_members(observed, membership).or_else(|| Plan::steps(vec![Step::Resize { ordinal }])),
+        _ => wait_for_healthy_members(observed, membership)
+            .or_else(|| Plan::steps(vec![Step::Member(ordinal, MemberStep::Resize)])),
     }
 }
 
@@ -79,7 +80,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
 fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): (Ordinal, &Member)) -> Plan {
     let candidates = membership.voters().filter(|voter| voter.id != leader.id);
     match candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min() {
-        Some((to, to_id)) => Plan::steps(vec![Step::MoveLeader { from, to, to_id }]),
+        Some((to, to_id)) => Plan::steps(vec![Step::Member(from, MemberStep::MoveLeader { to, to_id })]),
         None => restart_follower(observed, membership, from, leader),
     }
 }
@@ -104,7 +105,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordin
         None if !observed.pods.iter().any(serves) => {
             Plan::waiting(WaitReason::RollingOut, "waiting for another member to serve clients before the next restart")
         }
-        None => Plan::steps(vec![Step::DrainPod { ordinal }]),
+        None => Plan::steps(vec![Step::Member(ordinal, MemberStep::DrainPod)]),
         Some(since) if observed.now - since < DRAIN_TIME => {
             let name = observed.names.member_name(ordinal);
             Plan::waiting(WaitReason::Draining, format!("draining clients from {name} before its restart"))

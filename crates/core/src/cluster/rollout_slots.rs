@@ -8,7 +8,7 @@ use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::Observed;
 use crate::cluster::progress::updated;
-use crate::cluster::step::{Plan, Step, Waiting};
+use crate::cluster::step::{MemberStep, Plan, Step, Waiting};
 
 /// After how long without progress a cluster no longer occupies a slot: halted rollouts must not block all others.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -66,7 +66,9 @@ impl RolloutSlots {
 
 /// Whether a cluster is about to restart members, or in the middle of it, and so needs a rollout slot.
 pub fn needs_rollout_slot(plan: &Plan, observed: &Observed) -> bool {
-    let restarts = |step: &Step| matches!(step, Step::DrainPod { .. } | Step::RecreatePeer { .. });
+    let restarts = |step: &Step| {
+        matches!(step, Step::Member(_, MemberStep::DrainPod) | Step::Member(_, MemberStep::RecreatePeer { .. }))
+    };
     let is_rolling = |waiting: &Waiting| {
         matches!(waiting.reason, WaitReason::Draining | WaitReason::RollingOut | WaitReason::RolloutHalted)
     };

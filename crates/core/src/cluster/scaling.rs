@@ -1,14 +1,14 @@
 //! The next change of the membership, one at a time: new members join as learners and are promoted when they have
 //! caught up; the highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::leftovers::delete_leftovers;
 use crate::cluster::observed::{Member, Membership, Observed};
 use crate::cluster::recreate::{is_to_be_recreated, model_of_new, recreate_learner};
 use crate::cluster::removal::remove_voter;
-use crate::cluster::step::{Plan, Step, Waiting};
+use crate::cluster::step::{ClusterStep, MemberStep, Plan, Step, Waiting};
+use crate::ordinal::Ordinal;
 
 pub fn next_membership_change(observed: &Observed, membership: &Membership) -> Plan {
     if let Some(learner) = membership.learner() {
@@ -40,7 +40,9 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
             remove_voter(observed, membership, *ordinal, voter, "spec.replicas was lowered")
         }
         // etcd lets no member join while a downgrade is in progress. The downgrade is resumed afterwards.
-        (None, Some(_), None) if observed.versions.downgrade.is_some() => step(Step::CancelDowngrade),
+        (None, Some(_), None) if observed.versions.downgrade.is_some() => {
+            step(Step::Cluster(ClusterStep::CancelDowngrade))
+        }
         // A missing ordinal is added before one that is too high is removed: never fewer members than desired.
         (None, Some(ordinal), None) => grow(observed, membership, ordinal),
     }
@@ -60,11 +62,11 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let name = observed.names.member_name(ordinal);
     if !observed.is_desired(ordinal) {
         let why = "spec.replicas was lowered".to_owned();
-        return step(Step::RemoveMember { ordinal, member_id: learner.id, why });
+        return step(Step::Member(ordinal, MemberStep::RemoveMember { member_id: learner.id, why }));
     }
     if !learner.started || !observed.is_healthy(learner) {
         if observed.versions.downgrade.is_some() {
-            return step(Step::CancelDowngrade);
+            return step(Step::Cluster(ClusterStep::CancelDowngrade));
         }
         let steps = recreate_learner(observed, ordinal, learner.id);
         if !steps.is_empty() {
@@ -74,7 +76,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
         return waiting(WaitReason::LearnerStarting, format!("{name} joined as a learner and is starting{problem}"));
     }
-    let promote = Step::Promote { ordinal, member_id: learner.id };
+    let promote = Step::Member(ordinal, MemberStep::Promote { member_id: learner.id });
     let catching_up =
         Waiting::new(WaitReason::LearnerCatchingUp, format!("{name} is catching up before its promotion"));
     Plan { steps: vec![promote], waiting: Some(catching_up) }
@@ -102,11 +104,11 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: Ordinal) -> Plan 
             waiting(WaitReason::OldPeerTerminating, format!("waiting for the old EtcdPeer {name} to be deleted"))
         }
         // It was created from an outdated spec.
-        Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::DeletePeer { ordinal }),
-        Some(_) => step(Step::AddLearner { ordinal }),
+        Some(_) if is_to_be_recreated(observed, ordinal) => step(Step::Member(ordinal, MemberStep::DeletePeer)),
+        Some(_) => step(Step::Member(ordinal, MemberStep::AddLearner)),
         None => Plan::steps(vec![
-            Step::CreatePeer { ordinal, initial: false, model: model_of_new(observed) },
-            Step::AddLearner { ordinal },
+            Step::Member(ordinal, MemberStep::CreatePeer { initial: false, model: model_of_new(observed) }),
+            Step::Member(ordinal, MemberStep::AddLearner),
         ]),
     }
 }

@@ -1,6 +1,5 @@
 //! The status to report about a cluster: from what etcd itself reports, never from the phases of pods alone.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,6 +14,7 @@ use crate::cluster::progress::{progress, updated};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::Plan;
 use crate::conditions::{Statement, conditions_after};
+use crate::ordinal::Ordinal;
 
 /// The status to report. It equals the previous one if nothing changed.
 pub fn status_to_report(

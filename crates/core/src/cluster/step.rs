@@ -1,74 +1,27 @@
 //! What a plan consists of: steps to take now, and what keeps more from being done. Which steps are planned is decided
 //! in [`plan`](super::plan) and the files below it; the operator carries them out, and the simulation.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{
     Alarm, Bootstrap, ClusterId, Defragmentation, ExpectedData, Identity, MemberId, Replacement,
 };
+use crate::ordinal::Ordinal;
 
 /// Something to do. Every step is idempotent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    Cluster(ClusterStep),
+    Member(Ordinal, MemberStep),
+}
+
+/// A step about the cluster as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterStep {
     /// Record how the cluster will be bootstrapped, before anything is started.
     RecordBootstrap(Bootstrap),
     /// Record that the cluster is bootstrapped. After that, nothing is bootstrapped again.
     RecordClusterId(ClusterId),
-    CreatePeer {
-        ordinal: Ordinal,
-        initial: bool,
-        model: Model,
-    },
-    /// Record the identity of the member in its EtcdPeer, and whether it was observed running.
-    RecordMember {
-        ordinal: Ordinal,
-        identity: Identity,
-        started: bool,
-    },
-    CreateClaim {
-        ordinal: Ordinal,
-        bootstrap: Option<Bootstrap>,
-        identity: Option<Identity>,
-    },
-    /// Annotate the claim with the member whose data it holds and the version that can read it, so that this is known
-    /// when nothing else is left.
-    MarkClaim {
-        ordinal: Ordinal,
-        identity: Identity,
-        version: Option<String>,
-    },
-    CreatePod {
-        ordinal: Ordinal,
-        start: Start,
-    },
-    /// Annotate a running pod with the data that it must find if it starts again, and whether it serves clients.
-    AnnotatePod {
-        ordinal: Ordinal,
-        expected: ExpectedData,
-        serves_clients: bool,
-    },
-    /// Drain clients from a pod that is about to be restarted.
-    DrainPod {
-        ordinal: Ordinal,
-    },
-    /// Delete an EtcdPeer and its pod, so that both are recreated from the spec. The volume stays.
-    RecreatePeer {
-        ordinal: Ordinal,
-        why: String,
-    },
-    /// Give a running pod the labels and annotations in the spec.
-    Relabel {
-        ordinal: Ordinal,
-    },
-    /// Give a running pod the resources in the spec, and the labels and annotations.
-    Resize {
-        ordinal: Ordinal,
-    },
-    /// Request as much space as the spec does.
-    GrowClaim {
-        ordinal: Ordinal,
-    },
     /// Record the version that members are created with from now on.
     AcceptVersion(String),
     /// Take a backup before an upgrade to another minor version.
@@ -78,58 +31,87 @@ pub enum Step {
     /// Have etcd make its data readable for an earlier version.
     EnableDowngrade(String),
     CancelDowngrade,
+    Disarm(Alarm),
+}
+
+/// A step about one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberStep {
+    CreatePeer {
+        initial: bool,
+        model: Model,
+    },
+    /// Record the identity of the member in its EtcdPeer, and whether it was observed running.
+    RecordMember {
+        identity: Identity,
+        started: bool,
+    },
+    CreateClaim {
+        bootstrap: Option<Bootstrap>,
+        identity: Option<Identity>,
+    },
+    /// Annotate the claim with the member whose data it holds and the version that can read it, so that this is known
+    /// when nothing else is left.
+    MarkClaim {
+        identity: Identity,
+        version: Option<String>,
+    },
+    CreatePod {
+        start: Start,
+    },
+    /// Annotate a running pod with the data that it must find if it starts again, and whether it serves clients.
+    AnnotatePod {
+        expected: ExpectedData,
+        serves_clients: bool,
+    },
+    /// Drain clients from a pod that is about to be restarted.
+    DrainPod,
+    /// Delete an EtcdPeer and its pod, so that both are recreated from the spec. The volume stays.
+    RecreatePeer {
+        why: String,
+    },
+    /// Give a running pod the labels and annotations in the spec.
+    Relabel,
+    /// Give a running pod the resources in the spec, and the labels and annotations.
+    Resize,
+    /// Request as much space as the spec does.
+    GrowClaim,
     DeletePod {
-        ordinal: Ordinal,
         why: String,
     },
     /// Terminate a pod whose member does not answer, so that it starts again.
     RestartPod {
-        ordinal: Ordinal,
         why: String,
     },
     /// Force-delete a pod whose node is down or does not terminate it: no kubelet would confirm that it stopped.
     FencePod {
-        ordinal: Ordinal,
         why: String,
     },
-    DeleteClaim {
-        ordinal: Ordinal,
-    },
-    DeletePeer {
-        ordinal: Ordinal,
-    },
-    AddLearner {
-        ordinal: Ordinal,
-    },
+    DeleteClaim,
+    DeletePeer,
+    AddLearner,
     Promote {
-        ordinal: Ordinal,
         member_id: MemberId,
     },
+    /// Move the leadership from this member to another one.
     MoveLeader {
-        from: Ordinal,
         to: Ordinal,
         to_id: MemberId,
     },
     /// Record in the EtcdPeer that a member is replaced, before it is.
     RecordReplacement {
-        ordinal: Ordinal,
         replacement: Replacement,
     },
     RemoveMember {
-        ordinal: Ordinal,
         member_id: MemberId,
         why: String,
     },
     /// Record in the EtcdPeer that a database is defragmented, before it is.
     RecordDefragmentation {
-        ordinal: Ordinal,
         defragmentation: Defragmentation,
     },
     /// Free the unused space of a database. Its member does not serve meanwhile.
-    Defragment {
-        ordinal: Ordinal,
-    },
-    Disarm(Alarm),
+    Defragment,
 }
 
 impl Step {
@@ -137,93 +119,82 @@ impl Step {
     /// it is also planned from a live observation that bypasses all caches.
     pub fn needs_live_confirmation(&self) -> bool {
         match self {
-            Step::RecordBootstrap(_)
-            | Step::AcceptVersion(_)
-            | Step::AddLearner { .. }
-            | Step::RecreatePeer { .. }
-            | Step::DeletePod { .. }
-            | Step::RestartPod { .. }
-            | Step::FencePod { .. }
-            | Step::DeleteClaim { .. }
-            | Step::DeletePeer { .. }
-            | Step::RemoveMember { .. } => true,
-            Step::RecordClusterId(_)
-            | Step::CreatePeer { .. }
-            | Step::RecordMember { .. }
-            | Step::CreateClaim { .. }
-            | Step::MarkClaim { .. }
-            | Step::CreatePod { .. }
-            | Step::AnnotatePod { .. }
-            | Step::DrainPod { .. }
-            | Step::Relabel { .. }
-            | Step::Resize { .. }
-            | Step::GrowClaim { .. }
-            | Step::TakeBackup
-            | Step::RecordLogVersion(_)
-            | Step::EnableDowngrade(_)
-            | Step::CancelDowngrade
-            | Step::Promote { .. }
-            | Step::MoveLeader { .. }
-            | Step::RecordReplacement { .. }
-            | Step::RecordDefragmentation { .. }
-            | Step::Defragment { .. }
-            | Step::Disarm(_) => false,
+            Step::Cluster(step) => match step {
+                ClusterStep::RecordBootstrap(_) | ClusterStep::AcceptVersion(_) => true,
+                ClusterStep::RecordClusterId(_)
+                | ClusterStep::TakeBackup
+                | ClusterStep::RecordLogVersion(_)
+                | ClusterStep::EnableDowngrade(_)
+                | ClusterStep::CancelDowngrade
+                | ClusterStep::Disarm(_) => false,
+            },
+            Step::Member(_, step) => match step {
+                MemberStep::AddLearner
+                | MemberStep::RecreatePeer { .. }
+                | MemberStep::DeletePod { .. }
+                | MemberStep::RestartPod { .. }
+                | MemberStep::FencePod { .. }
+                | MemberStep::DeleteClaim
+                | MemberStep::DeletePeer
+                | MemberStep::RemoveMember { .. } => true,
+                MemberStep::CreatePeer { .. }
+                | MemberStep::RecordMember { .. }
+                | MemberStep::CreateClaim { .. }
+                | MemberStep::MarkClaim { .. }
+                | MemberStep::CreatePod { .. }
+                | MemberStep::AnnotatePod { .. }
+                | MemberStep::DrainPod
+                | MemberStep::Relabel
+                | MemberStep::Resize
+                | MemberStep::GrowClaim
+                | MemberStep::Promote { .. }
+                | MemberStep::MoveLeader { .. }
+                | MemberStep::RecordReplacement { .. }
+                | MemberStep::RecordDefragmentation { .. }
+                | MemberStep::Defragment => false,
+            },
         }
     }
 
     /// The member that the step is about. `None` if it is about the whole cluster.
     pub fn ordinal(&self) -> Option<Ordinal> {
         match self {
-            Step::RecordBootstrap(_)
-            | Step::RecordClusterId(_)
-            | Step::Disarm(_)
-            | Step::AcceptVersion(_)
-            | Step::TakeBackup
-            | Step::RecordLogVersion(_)
-            | Step::EnableDowngrade(_)
-            | Step::CancelDowngrade => None,
-            Step::CreatePeer { ordinal, .. }
-            | Step::RecordMember { ordinal, .. }
-            | Step::CreateClaim { ordinal, .. }
-            | Step::MarkClaim { ordinal, .. }
-            | Step::CreatePod { ordinal, .. }
-            | Step::AnnotatePod { ordinal, .. }
-            | Step::DrainPod { ordinal }
-            | Step::RecreatePeer { ordinal, .. }
-            | Step::Relabel { ordinal }
-            | Step::Resize { ordinal }
-            | Step::GrowClaim { ordinal }
-            | Step::DeletePod { ordinal, .. }
-            | Step::RestartPod { ordinal, .. }
-            | Step::FencePod { ordinal, .. }
-            | Step::DeleteClaim { ordinal }
-            | Step::DeletePeer { ordinal }
-            | Step::AddLearner { ordinal }
-            | Step::Promote { ordinal, .. }
-            | Step::MoveLeader { from: ordinal, .. }
-            | Step::RecordReplacement { ordinal, .. }
-            | Step::RemoveMember { ordinal, .. }
-            | Step::RecordDefragmentation { ordinal, .. }
-            | Step::Defragment { ordinal } => Some(*ordinal),
+            Step::Cluster(_) => None,
+            Step::Member(ordinal, _) => Some(*ordinal),
         }
     }
 
     /// Whether the step changes the members or the leader of the cluster.
     pub fn changes_membership(&self) -> bool {
+        let Step::Member(_, step) = self else { return false };
         matches!(
-            self,
-            Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. }
+            step,
+            MemberStep::AddLearner
+                | MemberStep::Promote { .. }
+                | MemberStep::MoveLeader { .. }
+                | MemberStep::RemoveMember { .. }
         )
     }
 
     /// Whether both steps do the same, for whatever reason.
     pub(crate) fn is_same_act(&self, other: &Step) -> bool {
         match (self, other) {
-            (Step::DeletePod { ordinal, .. }, Step::DeletePod { ordinal: other, .. })
-            | (Step::RecreatePeer { ordinal, .. }, Step::RecreatePeer { ordinal: other, .. })
-            | (Step::RestartPod { ordinal, .. }, Step::RestartPod { ordinal: other, .. })
-            | (Step::FencePod { ordinal, .. }, Step::FencePod { ordinal: other, .. }) => ordinal == other,
-            (Step::RemoveMember { member_id, .. }, Step::RemoveMember { member_id: other, .. }) => member_id == other,
+            (Step::Member(ordinal, step), Step::Member(other, same)) => ordinal == other && step.is_same_act(same),
+            _ => self == other,
+        }
+    }
+}
+
+impl MemberStep {
+    fn is_same_act(&self, other: &MemberStep) -> bool {
+        match (self, other) {
+            (MemberStep::DeletePod { .. }, MemberStep::DeletePod { .. })
+            | (MemberStep::RecreatePeer { .. }, MemberStep::RecreatePeer { .. })
+            | (MemberStep::RestartPod { .. }, MemberStep::RestartPod { .. })
+            | (MemberStep::FencePod { .. }, MemberStep::FencePod { .. }) => true,
+            (MemberStep::RemoveMember { member_id, .. }, MemberStep::RemoveMember { member_id: other, .. }) => {
+                member_id == other
+            }
             _ => self == other,
         }
     }

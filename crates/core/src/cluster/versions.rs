@@ -6,7 +6,7 @@ use semver::Version;
 
 use crate::cluster::flags::unknown_flags;
 use crate::cluster::observed::{Answer, Claim, Member, Observed, Pod};
-use crate::cluster::step::{Step, Waiting};
+use crate::cluster::step::{ClusterStep, Step, Waiting};
 
 /// The first patch of a minor version that can be upgraded to the next minor: with earlier ones, members that were
 /// removed long ago reappear.
@@ -50,7 +50,8 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     }
     let downgrade = observed.versions.downgrade.as_deref().and_then(parse).map(|target| target.minor);
     if downgrade.is_some_and(|target| target != wanted.minor) {
-        return clean_logs(observed, &wanted).unwrap_or(VersionDecision::Prepare(Step::CancelDowngrade));
+        return clean_logs(observed, &wanted)
+            .unwrap_or(VersionDecision::Prepare(Step::Cluster(ClusterStep::CancelDowngrade)));
     }
     let Some(current) = cluster_minor(observed) else {
         return VersionDecision::Wait(Waiting::new(
@@ -203,12 +204,11 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
     let all_have = |minor: u64| storage.iter().all(|storage| *storage == Some(minor));
     let before = LAST_TO_READ_3_5_LOGS - 1;
     match observed.versions.downgrade {
-        None if all_have(LAST_TO_READ_3_5_LOGS) => {
-            Some(VersionDecision::Prepare(Step::EnableDowngrade(format!("{}.{before}.0", wanted.major))))
-        }
-        Some(_) if all_have(before) => Some(VersionDecision::Prepare(Step::RecordLogVersion(format!(
-            "{}.{LAST_TO_READ_3_5_LOGS}.0",
-            wanted.major
+        None if all_have(LAST_TO_READ_3_5_LOGS) => Some(VersionDecision::Prepare(Step::Cluster(
+            ClusterStep::EnableDowngrade(format!("{}.{before}.0", wanted.major)),
+        ))),
+        Some(_) if all_have(before) => Some(VersionDecision::Prepare(Step::Cluster(ClusterStep::RecordLogVersion(
+            format!("{}.{LAST_TO_READ_3_5_LOGS}.0", wanted.major),
         )))),
         _ => {
             let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
@@ -231,7 +231,11 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
         );
     }
     let target = format!("{}.{}.0", wanted.major, wanted.minor);
-    if_all_are_healthy(observed, "downgraded", VersionDecision::Prepare(Step::EnableDowngrade(target)))
+    if_all_are_healthy(
+        observed,
+        "downgraded",
+        VersionDecision::Prepare(Step::Cluster(ClusterStep::EnableDowngrade(target))),
+    )
 }
 
 /// Whether every member has made its data readable for the target of a downgrade.

@@ -1,7 +1,6 @@
 //! How volumes are made to match the spec: they are expanded while in use. A change that a volume can't follow is made
 //! by replacing its member, if the user wants that.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 use etcd_operator_api::quantity::{rounded_up, same_amount};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
@@ -9,14 +8,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::cluster::observed::{Member, Membership, Observed};
 use crate::cluster::removal::remove_voter;
-use crate::cluster::step::{Plan, Step};
+use crate::cluster::step::{MemberStep, Plan, Step};
+use crate::ordinal::Ordinal;
 
 /// Requests more space where a claim has less than the spec, and it can be expanded.
 pub fn grow_claims(observed: &Observed) -> Vec<Step> {
     let growing = observed.claims.iter().filter(|(_, claim)| {
         claim.too_small && !claim.deleting && claim.identity.is_some() && claim.cannot_grow.is_none()
     });
-    growing.map(|(ordinal, _)| Step::GrowClaim { ordinal: *ordinal }).collect()
+    growing.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::GrowClaim)).collect()
 }
 
 /// The next member to be replaced to get another volume: the leader last, and only while all members are healthy.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use etcd_operator_api::WaitReason;
 
 use super::faults::WEIGHTS;
-use crate::cluster::plan::{Plan, Step};
+use crate::cluster::plan::{ClusterStep, MemberStep, Plan, Step};
 
 /// What must never be broken. Each is counted when a situation arises in which it could be.
 #[derive(Clone, Copy, Debug)]
@@ -92,20 +92,31 @@ impl Rule {
     ];
 }
 
-/// Numbers the variants of `Step`; it does not compile while one is missing.
+/// Numbers the steps; it does not compile while one is missing.
 macro_rules! steps {
-    ($($name:ident),* $(,)?) => {
-        enum Number { $($name),* }
-        const STEPS: &[&str] = &[$(stringify!($name)),*];
+    (ClusterStep: $($cluster:ident),* ; MemberStep: $($member:ident),* $(,)?) => {
+        enum Number { $($cluster,)* $($member),* }
+        const STEPS: &[&str] = &[$(stringify!($cluster),)* $(stringify!($member)),*];
         fn number_of(step: &Step) -> usize {
-            match step { $(Step::$name { .. } => Number::$name as usize),* }
+            match step {
+                $(Step::Cluster(ClusterStep::$cluster { .. }) => Number::$cluster as usize,)*
+                $(Step::Member(_, MemberStep::$member { .. }) => Number::$member as usize),*
+            }
         }
     };
 }
 
 steps![
+    ClusterStep:
     RecordBootstrap,
     RecordClusterId,
+    AcceptVersion,
+    TakeBackup,
+    RecordLogVersion,
+    EnableDowngrade,
+    CancelDowngrade,
+    Disarm;
+    MemberStep:
     CreatePeer,
     RecordMember,
     CreateClaim,
@@ -117,11 +128,6 @@ steps![
     Relabel,
     Resize,
     GrowClaim,
-    AcceptVersion,
-    TakeBackup,
-    RecordLogVersion,
-    EnableDowngrade,
-    CancelDowngrade,
     DeletePod,
     RestartPod,
     FencePod,
@@ -134,7 +140,6 @@ steps![
     RemoveMember,
     RecordDefragmentation,
     Defragment,
-    Disarm,
 ];
 
 /// What can't happen in the simulated world, and why.

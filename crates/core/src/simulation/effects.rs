@@ -1,6 +1,5 @@
 //! The effects of steps on the simulated world. Every rule about a step is checked where it takes effect.
 
-use crate::ordinal::Ordinal;
 use std::collections::btree_map::Entry;
 
 use super::coverage::Rule;
@@ -9,6 +8,8 @@ use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, 
 use crate::cluster::observed::{Claim, Member, MemberId, Peer};
 use crate::cluster::plan::{Model, Step};
 use crate::cluster::quorum::quorum;
+use crate::cluster::step::ClusterStep;
+use crate::ordinal::Ordinal;
 
 /// Whether a step took effect, or failed as it may fail in a real cluster.
 #[derive(PartialEq, Eq)]
@@ -24,16 +25,16 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     }
     cluster.version += 1;
     match step {
-        Step::RecordBootstrap(bootstrap) => {
+        Step::Cluster(ClusterStep::RecordBootstrap(bootstrap)) => {
             (cluster.bootstrap, cluster.accepted) = (Some(bootstrap.clone()), Some(seen.cluster.wanted.to_owned()));
             cluster.oldest_log = cluster.accepted.clone();
         }
-        Step::AcceptVersion(version) => {
+        Step::Cluster(ClusterStep::AcceptVersion(version)) => {
             cluster.accepted = Some(version.clone());
             cluster.oldest_log = cluster.oldest_log.take().map(|oldest| oldest.min(version.clone()));
         }
-        Step::RecordLogVersion(version) => cluster.oldest_log = Some(version.clone()),
-        Step::RecordClusterId(id) => cluster.cluster_id = Some(*id),
+        Step::Cluster(ClusterStep::RecordLogVersion(version)) => cluster.oldest_log = Some(version.clone()),
+        Step::Cluster(ClusterStep::RecordClusterId(id)) => cluster.cluster_id = Some(*id),
         _ => {}
     }
     Effect::Done
@@ -96,8 +97,10 @@ pub fn downgrade(world: &mut World, step: &Step) -> Effect {
     let has_quorum = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
     let Some(etcd) = world.etcd.as_mut().filter(|_| has_quorum) else { return Effect::Failed };
     etcd.downgrade = match step {
-        Step::EnableDowngrade(version) if etcd.minor == Some(minor_of(version) + 1) => Some(minor_of(version)),
-        Step::EnableDowngrade(_) => return Effect::Failed,
+        Step::Cluster(ClusterStep::EnableDowngrade(version)) if etcd.minor == Some(minor_of(version) + 1) => {
+            Some(minor_of(version))
+        }
+        Step::Cluster(ClusterStep::EnableDowngrade(_)) => return Effect::Failed,
         _ => None,
     };
     Effect::Done

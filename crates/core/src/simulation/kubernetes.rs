@@ -1,7 +1,6 @@
 //! What Kubernetes does by itself: it detects node failures, schedules pods, starts and terminates them, and
 //! garbage-collects what is deleted.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_protocol::gate::{DataDirContents, StartDecision, decide_start};
 use etcd_operator_protocol::report::Refusal;
 
@@ -11,6 +10,7 @@ use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fi
 use crate::cluster::initial_members::identity_of;
 use crate::cluster::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::cluster::tests::support::names;
+use crate::ordinal::Ordinal;
 
 impl World {
     /// Lets everything happen that happens without the operator.

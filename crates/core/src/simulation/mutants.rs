@@ -1,13 +1,14 @@
 //! Operators with one defect each. The simulation must catch all of them: a rule that no mutant breaks is a rule that
 //! is not checked.
 
-use crate::ordinal::Ordinal;
 use std::borrow::Cow;
 
 use crate::cluster::observed::{DataState, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::scaling::next_membership_change;
 use crate::cluster::spec_diff::UpdateMethod;
+use crate::cluster::step::MemberStep;
+use crate::ordinal::Ordinal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -135,23 +136,25 @@ impl Mutant {
             }
             Mutant::PromotesWithoutAdding => {
                 for step in &mut planned.steps {
-                    if let Step::AddLearner { ordinal } = *step {
-                        *step = Step::Promote { ordinal, member_id: MemberId(1) };
+                    if let Step::Member(ordinal, MemberStep::AddLearner) = *step {
+                        *step = Step::Member(ordinal, MemberStep::Promote { member_id: MemberId(1) });
                     }
                 }
             }
             Mutant::LetsTheEmptiedReturn => {
                 for step in &mut planned.steps {
                     match step {
-                        Step::CreatePod { start, .. } => start.expected.data = DataState::New,
-                        Step::AnnotatePod { expected, .. } => expected.data = DataState::New,
+                        Step::Member(_, MemberStep::CreatePod { start, .. }) => start.expected.data = DataState::New,
+                        Step::Member(_, MemberStep::AnnotatePod { expected, .. }) => expected.data = DataState::New,
                         _ => {}
                     }
                 }
             }
             Mutant::FencesOnSuspicion => {
                 let down = observed.pods.iter().filter(|(_, pod)| pod.node.is_some_and(|it| it.down_since.is_some()));
-                planned.steps.extend(down.map(|(ordinal, _)| Step::FencePod { ordinal: *ordinal, why: String::new() }));
+                planned.steps.extend(
+                    down.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::FencePod { why: String::new() })),
+                );
             }
             Mutant::TakesSilenceForLoss if planned.steps.is_empty() => {
                 let silent =
@@ -161,11 +164,11 @@ impl Mutant {
             }
             Mutant::DeletesClaimsOfUnresponsiveMembers => {
                 let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
-                planned.steps.extend(silent.map(|ordinal| Step::DeleteClaim { ordinal: *ordinal }));
+                planned.steps.extend(silent.map(|ordinal| Step::Member(*ordinal, MemberStep::DeleteClaim)));
             }
             Mutant::RemovesTheLeader => {
                 for step in &mut planned.steps {
-                    if let Step::MoveLeader { from, .. } = *step
+                    if let Step::Member(from, MemberStep::MoveLeader { .. }) = *step
                         && let Some(leader) = observed.leader()
                     {
                         *step = removal(from, leader);
@@ -179,7 +182,7 @@ impl Mutant {
             }
             Mutant::RestartsTheLeader => {
                 for step in &mut planned.steps {
-                    if let Step::MoveLeader { from, .. } = *step
+                    if let Step::Member(from, MemberStep::MoveLeader { .. }) = *step
                         && observed.outdated.contains_key(&from)
                     {
                         *step = restart(from);
@@ -188,14 +191,14 @@ impl Mutant {
             }
             Mutant::MakesNewMembersAnyway => {
                 for step in &mut planned.steps {
-                    if let Step::CreatePeer { model, .. } = step {
+                    if let Step::Member(_, MemberStep::CreatePeer { model, .. }) = step {
                         *model = Model::Spec;
                     }
                 }
             }
             Mutant::RestartsWhatKeepsNothing if !observed.durable => {
                 for step in &mut planned.steps {
-                    if let Step::RemoveMember { ordinal, .. } = *step
+                    if let Step::Member(ordinal, MemberStep::RemoveMember { .. }) = *step
                         && observed.outdated.contains_key(&ordinal)
                     {
                         *step = restart(ordinal);
@@ -221,7 +224,10 @@ impl Mutant {
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
             Mutant::NeverReplaces => {
-                let gives_up = planned.steps.iter().any(|step| matches!(step, Step::RecordReplacement { .. }));
+                let gives_up = planned
+                    .steps
+                    .iter()
+                    .any(|step| matches!(step, Step::Member(_, MemberStep::RecordReplacement { .. })));
                 if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
                     planned = next_membership_change(observed, membership);
                 }
@@ -262,17 +268,17 @@ impl Observed {
 
 /// Whether a step recreates or removes one of these members.
 fn remakes(step: &Step, is_one: impl Fn(Ordinal) -> bool) -> bool {
-    matches!(step, Step::RecreatePeer { ordinal, .. } | Step::RemoveMember { ordinal, .. } if is_one(*ordinal))
+    matches!(step, Step::Member(ordinal, MemberStep::RecreatePeer { .. }) | Step::Member(ordinal, MemberStep::RemoveMember { .. }) if is_one(*ordinal))
 }
 
 fn restart_pod(ordinal: Ordinal) -> Step {
-    Step::RestartPod { ordinal, why: "a mutant wants it".to_owned() }
+    Step::Member(ordinal, MemberStep::RestartPod { why: "a mutant wants it".to_owned() })
 }
 
 fn restart(ordinal: Ordinal) -> Step {
-    Step::RecreatePeer { ordinal, why: "a mutant wants it".to_owned() }
+    Step::Member(ordinal, MemberStep::RecreatePeer { why: "a mutant wants it".to_owned() })
 }
 
 fn removal(ordinal: Ordinal, member_id: MemberId) -> Step {
-    Step::RemoveMember { ordinal, member_id, why: "a mutant wants it".to_owned() }
+    Step::Member(ordinal, MemberStep::RemoveMember { member_id, why: "a mutant wants it".to_owned() })
 }

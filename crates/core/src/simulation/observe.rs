@@ -1,6 +1,5 @@
 //! What the operator observes: Kubernetes through its caches, and etcd as far as it can be reached.
 
-use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::etcd::Etcd;
@@ -9,6 +8,7 @@ use crate::cluster::observed::{Answer, Claim, MemberId, Membership, Observed, Pe
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
 use crate::cluster::tests::support::names;
+use crate::ordinal::Ordinal;
 
 impl World {
     /// The operator's observation: Kubernetes from these objects, and etcd itself, which is always queried live.

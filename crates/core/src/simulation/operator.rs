@@ -1,7 +1,6 @@
 //! The operator at work: it observes through its caches, plans, and takes one step after another; anything may happen
 //! between two of them.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,6 +20,8 @@ use crate::cluster::health_history::HealthHistory;
 use crate::cluster::observed::{Claim, MemberId, Observed, Peer};
 use crate::cluster::plan::{Plan, Start, Step, is_confirmed};
 use crate::cluster::status::status_to_report;
+use crate::cluster::step::{ClusterStep, MemberStep};
+use crate::ordinal::Ordinal;
 
 pub struct Operator {
     /// What its caches hold: each kind of object, possibly stale.
@@ -179,46 +180,55 @@ impl Operator {
             return Err(format!("{step:?} although the cluster is paused"));
         }
         Ok(match step {
-            Step::RecordBootstrap(_)
-            | Step::RecordClusterId(_)
-            | Step::AcceptVersion(_)
-            | Step::RecordLogVersion(_) => record(world, seen, step),
-            Step::TakeBackup => return Err("nobody asked for a backup".to_owned()),
+            Step::Cluster(ClusterStep::RecordBootstrap(_))
+            | Step::Cluster(ClusterStep::RecordClusterId(_))
+            | Step::Cluster(ClusterStep::AcceptVersion(_))
+            | Step::Cluster(ClusterStep::RecordLogVersion(_)) => record(world, seen, step),
+            Step::Cluster(ClusterStep::TakeBackup) => return Err("nobody asked for a backup".to_owned()),
             // Objects owned by an EtcdCluster that is gone are garbage-collected at once.
-            Step::CreatePeer { .. } | Step::CreatePod { .. } if world.api.cluster.lives != seen.cluster.lives => {
+            Step::Member(_, MemberStep::CreatePeer { .. }) | Step::Member(_, MemberStep::CreatePod { .. })
+                if world.api.cluster.lives != seen.cluster.lives =>
+            {
                 Effect::Failed
             }
-            Step::CreatePeer { ordinal, model, .. } => create_peer(world, seen, *ordinal, model),
-            Step::RecreatePeer { ordinal, .. } => recreate_peer(world, seen, *ordinal)?,
-            Step::DrainPod { ordinal } => {
+            Step::Member(ordinal, MemberStep::CreatePeer { model, .. }) => create_peer(world, seen, *ordinal, model),
+            Step::Member(ordinal, MemberStep::RecreatePeer { .. }) => recreate_peer(world, seen, *ordinal)?,
+            Step::Member(ordinal, MemberStep::DrainPod) => {
                 let now = world.now;
                 changed(world.api.pods.get_mut(ordinal), |pod| {
                     (pod.start.serves_clients, pod.leaving_since) = (false, Some(now));
                 })
             }
-            Step::EnableDowngrade(_) | Step::CancelDowngrade => downgrade(world, step),
-            Step::RecordMember { ordinal, identity, started } => changed(world.api.peers.get_mut(ordinal), |peer| {
-                (peer.identity, peer.started) = (Some(*identity), *started);
-            }),
-            Step::RecordReplacement { ordinal, replacement } => {
+            Step::Cluster(ClusterStep::EnableDowngrade(_)) | Step::Cluster(ClusterStep::CancelDowngrade) => {
+                downgrade(world, step)
+            }
+            Step::Member(ordinal, MemberStep::RecordMember { identity, started }) => {
+                changed(world.api.peers.get_mut(ordinal), |peer| {
+                    (peer.identity, peer.started) = (Some(*identity), *started);
+                })
+            }
+            Step::Member(ordinal, MemberStep::RecordReplacement { replacement }) => {
                 changed(world.api.peers.get_mut(ordinal), |peer| peer.replacement = Some(replacement.clone()))
             }
-            Step::CreateClaim { ordinal, bootstrap, identity } => {
+            Step::Member(ordinal, MemberStep::CreateClaim { bootstrap, identity }) => {
                 let claim = Claim { bootstrap: bootstrap.clone(), identity: *identity, ..Claim::default() };
                 create_claim(world, *ordinal, claim)
             }
-            Step::MarkClaim { ordinal, identity, version } => changed(world.api.claims.get_mut(ordinal), |claim| {
-                (claim.claim.identity, claim.claim.version) = (Some(*identity), version.clone());
-            }),
-            Step::CreatePod { ordinal, start } => self.create_pod(world, *ordinal, start)?,
-            Step::AnnotatePod { ordinal, expected, serves_clients } => {
+            Step::Member(ordinal, MemberStep::MarkClaim { identity, version }) => {
+                changed(world.api.claims.get_mut(ordinal), |claim| {
+                    (claim.claim.identity, claim.claim.version) = (Some(*identity), version.clone());
+                })
+            }
+            Step::Member(ordinal, MemberStep::CreatePod { start }) => self.create_pod(world, *ordinal, start)?,
+            Step::Member(ordinal, MemberStep::AnnotatePod { expected, serves_clients }) => {
                 changed(world.api.pods.get_mut(ordinal), |pod| {
                     (pod.start.expected, pod.start.serves_clients) = (*expected, *serves_clients);
                     pod.leaving_since = pod.leaving_since.filter(|_| !serves_clients);
                 })
             }
-            Step::DeletePod { ordinal, .. } | Step::RestartPod { ordinal, .. } => {
-                if matches!(step, Step::RestartPod { .. }) {
+            Step::Member(ordinal, MemberStep::DeletePod { .. })
+            | Step::Member(ordinal, MemberStep::RestartPod { .. }) => {
+                if matches!(step, Step::Member(_, MemberStep::RestartPod { .. })) {
                     check_restart(world, *ordinal)?;
                 }
                 let effect = on_the_same_pod(world, seen, *ordinal, |_| {});
@@ -227,21 +237,24 @@ impl Operator {
                 }
                 effect
             }
-            Step::FencePod { ordinal, .. } => fence_pod(world, seen, *ordinal)?,
-            Step::DeleteClaim { ordinal } => delete_claim(world, seen, *ordinal)?,
-            Step::DeletePeer { ordinal } => {
+            Step::Member(ordinal, MemberStep::FencePod { .. }) => fence_pod(world, seen, *ordinal)?,
+            Step::Member(ordinal, MemberStep::DeleteClaim) => delete_claim(world, seen, *ordinal)?,
+            Step::Member(ordinal, MemberStep::DeletePeer) => {
                 world.api.peers.remove(ordinal);
                 Effect::Done
             }
             // Only pods that can't be scheduled were created with other resources than desired, and those can't be
             // resized in place.
-            Step::Resize { .. } => Effect::Failed,
+            Step::Member(_, MemberStep::Resize) => Effect::Failed,
             // In-place changes to running pods and volumes don't matter for the rules.
-            Step::Relabel { .. } | Step::GrowClaim { .. } => Effect::Done,
-            Step::AddLearner { .. } | Step::Promote { .. } | Step::MoveLeader { .. } | Step::RemoveMember { .. } => {
-                self.change_membership(world, step)?
-            }
-            Step::RecordDefragmentation { .. } | Step::Defragment { .. } | Step::Disarm(_) => Effect::Done,
+            Step::Member(_, MemberStep::Relabel) | Step::Member(_, MemberStep::GrowClaim) => Effect::Done,
+            Step::Member(_, MemberStep::AddLearner)
+            | Step::Member(_, MemberStep::Promote { .. })
+            | Step::Member(_, MemberStep::MoveLeader { .. })
+            | Step::Member(_, MemberStep::RemoveMember { .. }) => self.change_membership(world, step)?,
+            Step::Member(_, MemberStep::RecordDefragmentation { .. })
+            | Step::Member(_, MemberStep::Defragment)
+            | Step::Cluster(ClusterStep::Disarm(_)) => Effect::Done,
         })
     }
 
@@ -284,7 +297,7 @@ impl Operator {
         if !world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world)) {
             return Ok(Effect::Failed);
         }
-        if let Step::RemoveMember { ordinal, member_id, .. } = step {
+        if let Step::Member(ordinal, MemberStep::RemoveMember { member_id, .. }) = step {
             check_removal(world, *ordinal, *member_id)?;
         }
         world.replicate_to_a_quorum();
@@ -292,12 +305,12 @@ impl Operator {
             world.etcd.as_ref().is_some_and(|etcd| etcd.member(id).is_some_and(|it| etcd.is_up(world, it)))
         };
         let target_is_up = match step {
-            Step::Promote { member_id, .. } => up(world, *member_id),
-            Step::MoveLeader { to_id, .. } => up(world, *to_id),
+            Step::Member(_, MemberStep::Promote { member_id, .. }) => up(world, *member_id),
+            Step::Member(_, MemberStep::MoveLeader { to_id, .. }) => up(world, *to_id),
             _ => true,
         };
         let in_sync = match step {
-            Step::Promote { member_id, .. } => {
+            Step::Member(_, MemberStep::Promote { member_id, .. }) => {
                 let runs = world.processes.iter().find(|process| process.identity.member_id == *member_id);
                 runs.is_some_and(|process| process.index == world.etcd.as_ref().map_or(0, |etcd| etcd.acknowledged))
             }
@@ -305,7 +318,7 @@ impl Operator {
         };
         let Some(etcd) = &mut world.etcd else { return Ok(Effect::Failed) };
         match step {
-            Step::AddLearner { ordinal } => {
+            Step::Member(ordinal, MemberStep::AddLearner) => {
                 if etcd.member_at(*ordinal).is_some() {
                     return Ok(Effect::Done);
                 }
@@ -323,20 +336,22 @@ impl Operator {
                     return Err(format!("c-{ordinal} votes before it has caught up"));
                 }
             }
-            Step::Promote { member_id, .. } => {
+            Step::Member(_, MemberStep::Promote { member_id, .. }) => {
                 let learner = etcd.members.iter_mut().find(|member| member.id == *member_id && member.learner);
                 let Some(learner) = learner.filter(|learner| learner.started && target_is_up && in_sync) else {
                     return Ok(Effect::Failed);
                 };
                 learner.learner = false;
             }
-            Step::MoveLeader { to_id, .. } => {
+            Step::Member(_, MemberStep::MoveLeader { to_id, .. }) => {
                 if !target_is_up {
                     return Ok(Effect::Failed);
                 }
                 etcd.leader = Some(*to_id);
             }
-            Step::RemoveMember { member_id, .. } => etcd.members.retain(|member| member.id != *member_id),
+            Step::Member(_, MemberStep::RemoveMember { member_id, .. }) => {
+                etcd.members.retain(|member| member.id != *member_id)
+            }
             _ => {}
         }
         Ok(Effect::Done)

@@ -1,6 +1,5 @@
 //! The rules: what must hold after every event, and at the end, when no more faults occur.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeSet;
 
 use etcd_operator_api::WaitReason;
@@ -12,6 +11,7 @@ use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, mi
 use crate::cluster::observed::{DataState, MemberId};
 use crate::cluster::plan::Plan;
 use crate::cluster::quorum::quorum;
+use crate::ordinal::Ordinal;
 
 /// How many reconciles the operator may need until the cluster is in the desired state.
 const LOOKS: usize = 150;

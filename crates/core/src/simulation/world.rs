@@ -1,7 +1,6 @@
 //! The world of one cluster: what the API server stores, the machines and disks, the processes that actually run, and
 //! etcd with its members.
 
-use crate::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -13,6 +12,7 @@ use super::random::Random;
 use super::shared::Shared;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Node, Observed, Peer, Problem};
 use crate::cluster::plan::Start;
+use crate::ordinal::Ordinal;
 
 pub const REPLACE_AFTER: i64 = 300;
 const START: i64 = 1_800_000_000;

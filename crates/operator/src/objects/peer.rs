@@ -1,6 +1,5 @@
 //! The EtcdPeer of a member: what the member is created from.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::labels::RESTART;
@@ -8,6 +7,7 @@ use etcd_operator_api::{
     Bootstrap, EtcdCluster, EtcdPeer, EtcdPeerSpec, InitialClusterState, InitialMember, StaticBootstrap, Storage,
 };
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 

@@ -1,12 +1,12 @@
 //! The pod of a member: the gate, which checks the data first, and etcd, which is started through the gate too.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::{EtcdPeer, EtcdPeerSpec, PodTemplate, RestoreFrom};
 use etcd_operator_core::cluster::cpu::gomaxprocs;
 use etcd_operator_core::cluster::plan::Start;
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::{
     Affinity, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, HTTPGetAction, PersistentVolumeClaimVolumeSource,
     Pod, PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, Volume, WeightedPodAffinityTerm,

@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
 fn recreated(size: u32) -> Observed {
@@ -18,7 +19,10 @@ fn adopted(size: u32) -> Observed {
 
 #[test]
 fn it_takes_its_old_id_and_is_not_bootstrapped_again() {
-    assert_eq!(plan(&recreated(3)), Plan { steps: vec![Step::RecordClusterId(CLUSTER_ID)], waiting: None });
+    assert_eq!(
+        plan(&recreated(3)),
+        Plan { steps: vec![Step::Cluster(ClusterStep::RecordClusterId(CLUSTER_ID))], waiting: None }
+    );
 }
 
 #[test]
@@ -26,12 +30,13 @@ fn all_members_come_back_on_their_own_data() {
     let steps = steps_of(&adopted(3));
     assert_eq!(steps.len(), 9);
     for (ordinal, of_member) in (0..).zip(steps.chunks(3)) {
-        let record = Step::RecordMember { ordinal: Ordinal(ordinal), identity: identity_of(ordinal), started: true };
+        let record =
+            Step::Member(Ordinal(ordinal), MemberStep::RecordMember { identity: identity_of(ordinal), started: true });
         assert_eq!(
             (&of_member[0], &of_member[2]),
-            (&Step::CreatePeer { ordinal: Ordinal(ordinal), initial: false, model: Model::Spec }, &record)
+            (&Step::Member(Ordinal(ordinal), MemberStep::CreatePeer { initial: false, model: Model::Spec }), &record)
         );
-        let Step::CreatePod { ordinal: of, start } = &of_member[1] else { panic!("{of_member:?}") };
+        let Step::Member(of, MemberStep::CreatePod { start }) = &of_member[1] else { panic!("{of_member:?}") };
         assert_eq!((*of, start.expected, &start.bootstrap_token), (Ordinal(ordinal), kept(ordinal), &None));
     }
 }
@@ -40,7 +45,11 @@ fn all_members_come_back_on_their_own_data() {
 fn all_members_come_back_however_many_are_wanted_now() {
     for replicas in [1, 5] {
         let steps = steps_of(&Observed { replicas, ..adopted(3) });
-        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+        assert_eq!(
+            steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
+            3,
+            "{replicas}"
+        );
     }
 }
 
@@ -49,8 +58,11 @@ fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
     let mut observed = adopted(3);
     observed.peers.insert(Ordinal(0), Default::default());
     let steps = steps_of(&observed);
-    assert!(matches!(steps[0], Step::CreatePod { ordinal: Ordinal(0), .. }));
-    assert_eq!(steps[1], Step::RecordMember { ordinal: Ordinal(0), identity: identity_of(0), started: true });
+    assert!(matches!(steps[0], Step::Member(Ordinal(0), MemberStep::CreatePod { .. })));
+    assert_eq!(
+        steps[1],
+        Step::Member(Ordinal(0), MemberStep::RecordMember { identity: identity_of(0), started: true })
+    );
 }
 
 #[test]
@@ -60,8 +72,9 @@ fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
         observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
-    let pods =
-        steps.iter().filter(|step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none()));
+    let pods = steps.iter().filter(
+        |step| matches!(step, Step::Member(_, MemberStep::CreatePod { start, .. }) if start.bootstrap_token.is_none()),
+    );
     assert_eq!(pods.count(), 3);
 }
 
@@ -72,7 +85,10 @@ fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
     observed.claims.insert(Ordinal(2), Claim { bootstrap, ..Claim::default() });
     observed.claims.insert(Ordinal(3), Claim::default());
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: Ordinal(2..), .. })), "{steps:?}");
+    assert!(
+        !steps.iter().any(|step| matches!(step, Step::Member(Ordinal(2..), MemberStep::CreatePod { .. }))),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -84,8 +100,11 @@ fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
     observed.peers.get_mut(&Ordinal(3)).unwrap().started = true;
     observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
     let steps = steps_of(&observed);
-    let [record, Step::CreatePod { ordinal: Ordinal(3), start }] = &steps[..] else { panic!("{steps:?}") };
-    assert_eq!(*record, Step::RecordMember { ordinal: Ordinal(3), identity: identity_of(3), started: false });
+    let [record, Step::Member(Ordinal(3), MemberStep::CreatePod { start })] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(
+        *record,
+        Step::Member(Ordinal(3), MemberStep::RecordMember { identity: identity_of(3), started: false })
+    );
     assert_eq!(start.expected, fresh(3));
 }
 
@@ -104,7 +123,7 @@ fn a_bootstrap_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
     let mut observed = new_cluster(5);
     observed.uid = "uid-2".into();
     observed.claims.insert(Ordinal(1), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
-    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(bootstrap_of(3))]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordBootstrap(bootstrap_of(3)))]);
 }
 
 #[test]
@@ -112,5 +131,8 @@ fn a_cluster_without_volumes_is_bootstrapped_anew() {
     let mut observed = cluster_of(3);
     observed.claims.clear();
     observed.recreate();
-    assert_eq!(steps_of(&observed), [Step::RecordBootstrap(Bootstrap { token: "uid-2".into(), size: 3 })]);
+    assert_eq!(
+        steps_of(&observed),
+        [Step::Cluster(ClusterStep::RecordBootstrap(Bootstrap { token: "uid-2".into(), size: 3 }))]
+    );
 }

@@ -4,6 +4,7 @@ use super::support::*;
 use crate::cluster::initial_members;
 use crate::cluster::observed::{Bootstrap, Claim, DataState, ExpectedData, Membership, Node, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
 /// A cluster whose bootstrap is recorded, and nothing more.
@@ -35,7 +36,10 @@ fn initial_expected(size: u32, ordinal: u32) -> ExpectedData {
 
 #[test]
 fn the_bootstrap_is_recorded_before_anything_is_started() {
-    assert_eq!(plan(&new_cluster(3)), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(3))], waiting: None });
+    assert_eq!(
+        plan(&new_cluster(3)),
+        Plan { steps: vec![Step::Cluster(ClusterStep::RecordBootstrap(bootstrap_of(3)))], waiting: None }
+    );
 }
 
 #[test]
@@ -48,9 +52,12 @@ fn all_initial_members_start_at_once_with_the_token() {
             let start =
                 Start { bootstrap_token: Some("uid-1".into()), initial_cluster, expected, serves_clients: true };
             [
-                Step::CreatePeer { ordinal: Ordinal(ordinal), initial: true, model: Model::Spec },
-                Step::CreateClaim { ordinal: Ordinal(ordinal), bootstrap: Some(bootstrap_of(3)), identity: None },
-                Step::CreatePod { ordinal: Ordinal(ordinal), start },
+                Step::Member(Ordinal(ordinal), MemberStep::CreatePeer { initial: true, model: Model::Spec }),
+                Step::Member(
+                    Ordinal(ordinal),
+                    MemberStep::CreateClaim { bootstrap: Some(bootstrap_of(3)), identity: None },
+                ),
+                Step::Member(Ordinal(ordinal), MemberStep::CreatePod { start }),
             ]
         })
         .collect();
@@ -62,7 +69,11 @@ fn all_initial_members_start_at_once_with_the_token() {
 fn the_size_at_bootstrap_is_the_recorded_one_whatever_is_wanted_now() {
     for replicas in [1, 5] {
         let steps = steps_of(&Observed { replicas, ..recorded(3) });
-        assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 3, "{replicas}");
+        assert_eq!(
+            steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
+            3,
+            "{replicas}"
+        );
     }
 }
 
@@ -73,11 +84,13 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
         let mut observed = recorded(3);
         for step in &all[..done] {
             match step {
-                Step::CreatePeer { ordinal, .. } => drop(observed.peers.insert(*ordinal, Peer::default())),
-                Step::CreateClaim { ordinal, bootstrap, .. } => {
+                Step::Member(ordinal, MemberStep::CreatePeer { .. }) => {
+                    drop(observed.peers.insert(*ordinal, Peer::default()))
+                }
+                Step::Member(ordinal, MemberStep::CreateClaim { bootstrap, .. }) => {
                     observed.claims.insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
                 }
-                Step::CreatePod { ordinal, start } => {
+                Step::Member(ordinal, MemberStep::CreatePod { start }) => {
                     observed.pods.insert(*ordinal, Pod { expected: Some(start.expected), ..Pod::default() });
                 }
                 other => panic!("{other:?}"),
@@ -100,10 +113,10 @@ fn while_fewer_than_a_quorum_answer_it_only_waits() {
 fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
     let mut observed = bootstrapping(3);
     observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::DeletePod { .. })]));
     observed.pods.remove(&Ordinal(1));
     assert!(
-        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: Ordinal(1), start }] if start.bootstrap_token.is_some())
+        matches!(&steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.bootstrap_token.is_some())
     );
 }
 
@@ -112,7 +125,10 @@ fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
     let mut observed = bootstrapping(3);
     let expected = initial_members::cluster_id(&names(), &bootstrap_of(3));
     observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: expected, ..membership });
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordClusterId(expected)], waiting: None });
+    assert_eq!(
+        plan(&observed),
+        Plan { steps: vec![Step::Cluster(ClusterStep::RecordClusterId(expected))], waiting: None }
+    );
 }
 
 #[test]
@@ -135,9 +151,12 @@ fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::MarkClaim { ordinal: Ordinal(ordinal), identity, version: Some("3.6.16".into()) },
-                Step::AnnotatePod { ordinal: Ordinal(ordinal), expected: kept(ordinal), serves_clients: true },
-                Step::RecordMember { ordinal: Ordinal(ordinal), identity, started: true },
+                Step::Member(Ordinal(ordinal), MemberStep::MarkClaim { identity, version: Some("3.6.16".into()) }),
+                Step::Member(
+                    Ordinal(ordinal),
+                    MemberStep::AnnotatePod { expected: kept(ordinal), serves_clients: true },
+                ),
+                Step::Member(Ordinal(ordinal), MemberStep::RecordMember { identity, started: true }),
             ]
         })
         .collect();
@@ -152,7 +171,7 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     observed.peers.insert(Ordinal(2), Peer::default());
     observed.claims.get_mut(&Ordinal(2)).unwrap().identity = None;
     observed.pods.get_mut(&Ordinal(2)).unwrap().expected = Some(fresh(2));
-    let record = Step::RecordMember { ordinal: Ordinal(2), identity: identity_of(2), started: false };
+    let record = Step::Member(Ordinal(2), MemberStep::RecordMember { identity: identity_of(2), started: false });
     assert_eq!(steps_of(&observed), [record]);
 }
 
@@ -186,7 +205,7 @@ fn a_bootstrapped_cluster_that_cannot_be_asked_is_never_bootstrapped_again() {
 fn a_cluster_without_claims_is_bootstrapped_without_claims() {
     let steps = steps_of(&Observed { durable: false, ..recorded(3) });
     assert_eq!(steps.len(), 6);
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })));
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::CreateClaim { .. }))));
 }
 
 #[test]
@@ -203,9 +222,16 @@ fn cluster_with_unknown_claims_is_not_bootstrapped() {
 #[test]
 fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
     let observed = Observed { restores: true, ..new_cluster(3) };
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(bootstrap_of(1))], waiting: None });
+    assert_eq!(
+        plan(&observed),
+        Plan { steps: vec![Step::Cluster(ClusterStep::RecordBootstrap(bootstrap_of(1)))], waiting: None }
+    );
     let steps = steps_of(&Observed { bootstrap: Some(bootstrap_of(1)), ..observed });
-    assert_eq!(steps.iter().filter(|step| matches!(step, Step::CreatePod { .. })).count(), 1, "{steps:?}");
+    assert_eq!(
+        steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
+        1,
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -232,7 +258,7 @@ fn restore_whose_bootstrap_is_not_recorded_any_more_goes_on_with_its_own_claims(
     let mut observed = Observed { restores: true, ..new_cluster(3) };
     let own = Bootstrap { token: observed.uid.clone(), size: 1 };
     observed.claims.insert(Ordinal(0), Claim { bootstrap: Some(own.clone()), ..Claim::default() });
-    assert_eq!(plan(&observed), Plan { steps: vec![Step::RecordBootstrap(own)], waiting: None });
+    assert_eq!(plan(&observed), Plan { steps: vec![Step::Cluster(ClusterStep::RecordBootstrap(own))], waiting: None });
 }
 
 #[test]
@@ -246,7 +272,7 @@ fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
 }
 
 fn restarts_anybody(observed: &Observed) -> bool {
-    steps_of(observed).iter().any(|it| matches!(it, Step::RestartPod { .. }))
+    steps_of(observed).iter().any(|it| matches!(it, Step::Member(_, MemberStep::RestartPod { .. })))
 }
 
 impl Observed {

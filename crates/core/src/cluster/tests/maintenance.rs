@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, MemberId, Observed};
 use crate::cluster::plan::Step;
+use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
 const MIB: i64 = 1 << 20;
@@ -26,8 +27,8 @@ fn the_leader_is_defragmented_last() {
     let mut observed = with_sizes(500 * MIB, 100 * MIB);
     for ordinal in [1, 2, 0] {
         let defragmentation = Defragmentation { at: NOW, compacted: None };
-        let record = Step::RecordDefragmentation { ordinal: Ordinal(ordinal), defragmentation };
-        assert_eq!(steps_of(&observed), [record, Step::Defragment { ordinal: Ordinal(ordinal) }]);
+        let record = Step::Member(Ordinal(ordinal), MemberStep::RecordDefragmentation { defragmentation });
+        assert_eq!(steps_of(&observed), [record, Step::Member(Ordinal(ordinal), MemberStep::Defragment)]);
         observed.peers.get_mut(&Ordinal(ordinal)).unwrap().defragmented = Some(defragmentation);
     }
     assert_eq!(steps_of(&observed), []);
@@ -55,17 +56,21 @@ fn when_space_is_short_it_is_tried_whenever_somebody_made_room() {
     observed.quota = 16 * MIB;
     observed.alarms.insert(out_of_space(1));
     let next = |observed: &Observed| steps_of(observed).pop();
-    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: Ordinal(1) }));
+    assert_eq!(next(&observed), Some(Step::Member(Ordinal(1), MemberStep::Defragment)));
     observed.compacted = Some(7);
     let in_vain = Some(Defragmentation { at: NOW - 60, compacted: Some(7) });
     observed.peers.values_mut().for_each(|peer| peer.defragmented = in_vain);
     assert_eq!(next(&observed), None, "nothing has changed since");
     observed.compacted = Some(70);
-    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: Ordinal(1) }));
+    assert_eq!(next(&observed), Some(Step::Member(Ordinal(1), MemberStep::Defragment)));
     observed.compacted = None;
     assert_eq!(next(&observed), None, "nobody can tell");
     observed.now += PAUSE;
-    assert_eq!(next(&observed), Some(Step::Defragment { ordinal: Ordinal(1) }), "once in a while it is tried anyway");
+    assert_eq!(
+        next(&observed),
+        Some(Step::Member(Ordinal(1), MemberStep::Defragment)),
+        "once in a while it is tried anyway"
+    );
 }
 
 #[test]
@@ -73,10 +78,10 @@ fn the_alarm_is_disarmed_once_everybody_has_room() {
     let mut observed = with_sizes(2 * MIB, 2 * MIB);
     observed.quota = 16 * MIB;
     observed.alarms.insert(out_of_space(1));
-    assert_eq!(steps_of(&observed), [Step::Disarm(out_of_space(1))]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::Disarm(out_of_space(1)))]);
     let answer = observed.answers.get_mut(&Ordinal(2)).unwrap().as_mut().unwrap();
     (answer.db_size, answer.db_in_use) = (15 * MIB, 15 * MIB);
-    assert!(!steps_of(&observed).contains(&Step::Disarm(out_of_space(1))));
+    assert!(!steps_of(&observed).contains(&Step::Cluster(ClusterStep::Disarm(out_of_space(1)))));
 }
 
 #[test]
@@ -84,5 +89,5 @@ fn alarms_of_members_that_left_are_disarmed() {
     let mut observed = cluster_of(3);
     let orphan = Alarm { member_id: MemberId(0xdead), kind: AlarmKind::Corrupt };
     observed.alarms.insert(orphan);
-    assert_eq!(steps_of(&observed), [Step::Disarm(orphan)]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::Disarm(orphan))]);
 }

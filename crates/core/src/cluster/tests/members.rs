@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, ClusterId, Member, MemberId, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 #[test]
@@ -47,7 +48,7 @@ fn a_member_without_its_pod_starts_again_on_its_own_data() {
     observed.answers.remove(&Ordinal(1));
     let initial_cluster = (0..3).map(entry_of).collect();
     let start = Start { bootstrap_token: None, initial_cluster, expected: kept(1), serves_clients: true };
-    assert_eq!(steps_of(&observed), [Step::CreatePod { ordinal: Ordinal(1), start }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::CreatePod { start })]);
 }
 
 #[test]
@@ -61,14 +62,14 @@ fn a_pod_that_is_still_stopping_is_waited_for() {
 fn a_pod_that_ended_is_cleared_away() {
     let mut observed = cluster_of(3);
     observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::DeletePod { .. })]));
 }
 
 #[test]
 fn a_pod_of_a_removed_member_does_not_stand_in_for_the_new_one() {
     let mut observed = cluster_of(3);
     observed.pods.get_mut(&Ordinal(1)).unwrap().expected = Some(kept(7));
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::DeletePod { .. })]));
 }
 
 #[test]
@@ -79,8 +80,11 @@ fn a_member_that_lost_its_claim_gets_no_empty_one() {
     observed.stop_answering(1);
     observed.lose_quorum();
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreateClaim { .. })), "{steps:?}");
-    assert!(!steps.iter().any(|step| matches!(step, Step::CreatePod { ordinal: Ordinal(1), .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::CreateClaim { .. }))), "{steps:?}");
+    assert!(
+        !steps.iter().any(|step| matches!(step, Step::Member(Ordinal(1), MemberStep::CreatePod { .. }))),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn an_ephemeral_member_that_lost_its_pod_is_not_taken_for_a_new_one() {
     observed.claims.clear();
     observed.pods.remove(&Ordinal(1));
     assert!(
-        matches!(&steps_of(&observed)[..], [Step::CreatePod { ordinal: Ordinal(1), start }] if start.expected == kept(1))
+        matches!(&steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.expected == kept(1))
     );
 }
 
@@ -99,8 +103,8 @@ fn a_lost_peer_is_made_again_with_what_is_known() {
     let mut observed = cluster_of(3);
     observed.peers.remove(&Ordinal(1));
     let expected = [
-        Step::CreatePeer { ordinal: Ordinal(1), initial: false, model: Model::Spec },
-        Step::RecordMember { ordinal: Ordinal(1), identity: identity_of(1), started: true },
+        Step::Member(Ordinal(1), MemberStep::CreatePeer { initial: false, model: Model::Spec }),
+        Step::Member(Ordinal(1), MemberStep::RecordMember { identity: identity_of(1), started: true }),
     ];
     assert_eq!(steps_of(&observed), expected);
 }
@@ -118,7 +122,7 @@ fn new_pods_know_members_that_somebody_else_added() {
     };
     observed.membership.as_mut().unwrap().members.push(foreign);
     let steps = steps_of(&observed);
-    let [Step::CreatePod { start, .. }] = &steps[..] else { panic!("{steps:?}") };
+    let [Step::Member(_, MemberStep::CreatePod { start, .. })] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(start.initial_cluster.len(), 4);
     assert_eq!(start.initial_cluster[3], ("f".to_owned(), "http://10.0.0.9:2380".to_owned()));
 }
@@ -132,7 +136,7 @@ fn after_a_power_cut_all_start_again_with_their_data() {
     assert_eq!(awaited(&plan), "NoQuorum");
     assert_eq!(plan.steps.len(), 3);
     for (ordinal, step) in (0..).zip(&plan.steps) {
-        let Step::CreatePod { ordinal: of, start } = step else { panic!("{step:?}") };
+        let Step::Member(of, MemberStep::CreatePod { start }) = step else { panic!("{step:?}") };
         assert_eq!((*of, start.expected, &start.bootstrap_token), (Ordinal(ordinal), kept(ordinal), &None));
     }
 }
@@ -156,7 +160,7 @@ fn a_power_cut_right_after_bootstrap_is_survived() {
         observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
-    let starts = |step: &Step| matches!(step, Step::CreatePod { start, .. } if start.bootstrap_token.is_none());
+    let starts = |step: &Step| matches!(step, Step::Member(_, MemberStep::CreatePod { start, .. }) if start.bootstrap_token.is_none());
     assert_eq!((steps.len(), steps.iter().filter(|step| starts(step)).count()), (3, 3), "{steps:?}");
 }
 
@@ -169,7 +173,7 @@ fn member_never_observed_running_starts_only_with_data_while_membership_is_unkno
     observed.lose_quorum();
     let steps = steps_of(&observed);
     assert!(
-        matches!(&steps[..], [Step::CreatePod { ordinal: Ordinal(3), start }] if start.expected == kept(3)),
+        matches!(&steps[..], [Step::Member(Ordinal(3), MemberStep::CreatePod { start })] if start.expected == kept(3)),
         "{steps:?}"
     );
 }
@@ -180,6 +184,6 @@ fn a_pod_is_opened_to_clients_only_for_voters() {
     observed.pods.insert(Ordinal(1), Pod { serves_clients: false, ..observed.pods[&Ordinal(1)].clone() });
     assert_eq!(
         steps_of(&observed),
-        [Step::AnnotatePod { ordinal: Ordinal(1), expected: kept(1), serves_clients: true }]
+        [Step::Member(Ordinal(1), MemberStep::AnnotatePod { expected: kept(1), serves_clients: true })]
     );
 }

@@ -5,6 +5,7 @@ use crate::cluster::observed::{
     Alarm, AlarmKind, Claim, Defragmentation, MemberId, Node, Observed, Pod, Problem, ProblemKind, Replacement,
 };
 use crate::cluster::plan::{Plan, Step, plan};
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn replacement(ordinal: u32, count: u32, why: &str) -> Replacement {
@@ -13,12 +14,11 @@ fn replacement(ordinal: u32, count: u32, why: &str) -> Replacement {
 
 fn removal(ordinal: u32, why: &str) -> Vec<Step> {
     vec![
-        Step::RecordReplacement { ordinal: Ordinal(ordinal), replacement: replacement(ordinal, 1, why) },
-        Step::RemoveMember {
-            ordinal: Ordinal(ordinal),
-            member_id: identity_of(ordinal).member_id,
-            why: why.to_owned(),
-        },
+        Step::Member(Ordinal(ordinal), MemberStep::RecordReplacement { replacement: replacement(ordinal, 1, why) }),
+        Step::Member(
+            Ordinal(ordinal),
+            MemberStep::RemoveMember { member_id: identity_of(ordinal).member_id, why: why.to_owned() },
+        ),
     ]
 }
 
@@ -117,7 +117,7 @@ fn refusal_in_an_old_pod_does_not_count_against_the_member() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     observed.pods.get_mut(&Ordinal(1)).unwrap().expected = Some(fresh(1));
-    assert!(!steps_of(&observed).iter().any(|step| matches!(step, Step::RemoveMember { .. })));
+    assert!(!steps_of(&observed).iter().any(|step| matches!(step, Step::Member(_, MemberStep::RemoveMember { .. }))));
 }
 
 #[test]
@@ -135,7 +135,10 @@ fn a_replaced_member_gets_a_new_volume_and_then_joins() {
     observed.leave_etcd(1);
     let steps = steps_of(&observed);
     assert!(
-        matches!(steps[..], [Step::DeleteClaim { ordinal: Ordinal(1) }, Step::DeletePod { ordinal: Ordinal(1), .. }]),
+        matches!(
+            steps[..],
+            [Step::Member(Ordinal(1), MemberStep::DeleteClaim), Step::Member(Ordinal(1), MemberStep::DeletePod { .. })]
+        ),
         "{steps:?}"
     );
     observed.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
@@ -144,7 +147,7 @@ fn a_replaced_member_gets_a_new_volume_and_then_joins() {
     observed.pods.remove(&Ordinal(1));
     assert_eq!(awaited(&plan(&observed)), "OldClaimTerminating");
     observed.claims.remove(&Ordinal(1));
-    assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: Ordinal(1) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::AddLearner)]);
 }
 
 #[test]
@@ -176,12 +179,18 @@ fn a_pod_on_a_node_that_is_down_goes_only_after_its_member() {
     observed.leave_etcd(1);
     let steps = steps_of(&observed);
     assert!(
-        matches!(steps[..], [Step::DeleteClaim { ordinal: Ordinal(1) }, Step::FencePod { ordinal: Ordinal(1), .. }]),
+        matches!(
+            steps[..],
+            [Step::Member(Ordinal(1), MemberStep::DeleteClaim), Step::Member(Ordinal(1), MemberStep::FencePod { .. })]
+        ),
         "{steps:?}"
     );
     observed.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
     observed.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: Ordinal(1), .. }]), "nobody else ends it");
+    assert!(
+        matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]),
+        "nobody else ends it"
+    );
 }
 
 #[test]
@@ -193,11 +202,11 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
         if !has_quorum {
             observed.lose_quorum();
         }
-        assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: Ordinal(1), .. }]));
+        assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
         observed.pods.remove(&Ordinal(1));
         let steps = steps_of(&observed);
         assert!(
-            matches!(&steps[..], [Step::CreatePod { ordinal: Ordinal(1), start }] if start.expected == kept(1)),
+            matches!(&steps[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.expected == kept(1)),
             "{steps:?}"
         );
     }
@@ -222,7 +231,7 @@ fn a_silent_member_is_restarted_once_and_then_replaced() {
     stop_answering_for(&mut observed, 1, 149);
     assert_eq!(steps_of(&observed), []);
     stop_answering_for(&mut observed, 1, 150);
-    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
     stop_answering_for(&mut observed, 1, 500);
     observed.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 299;
     assert_eq!(steps_of(&observed), [], "it was started again");
@@ -235,7 +244,7 @@ fn silent_members_are_restarted_one_after_the_other() {
     let mut observed = cluster_of(5);
     stop_answering_for(&mut observed, 1, 400);
     stop_answering_for(&mut observed, 2, 400);
-    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
     observed.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 10;
     assert_eq!(steps_of(&observed), [], "the first is only just starting");
 }
@@ -245,7 +254,7 @@ fn without_a_quorum_silent_pods_are_restarted_too() {
     let mut observed = cluster_of(1);
     stop_answering_for(&mut observed, 0, 400);
     observed.membership = None;
-    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: Ordinal(0), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(0), MemberStep::RestartPod { .. })]));
 }
 
 #[test]
@@ -266,7 +275,10 @@ fn a_corrupt_member_hands_over_and_is_replaced() {
     assert!(
         matches!(
             steps[..],
-            [Step::RecordReplacement { .. }, Step::MoveLeader { from: Ordinal(0), to: Ordinal(1), .. }]
+            [
+                Step::Member(_, MemberStep::RecordReplacement { .. }),
+                Step::Member(Ordinal(0), MemberStep::MoveLeader { to: Ordinal(1), .. })
+            ]
         ),
         "{steps:?}"
     );
@@ -305,7 +317,7 @@ fn member_that_its_node_reports_ready_is_left_alone() {
     // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
     observed.answer(1);
     observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
-    assert!(matches!(steps_of(&observed)[..], [Step::RestartPod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
 }
 
 #[test]
@@ -314,12 +326,20 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
     no_pod.differing.insert(identity_of(1).member_id);
     no_pod.stop_answering(1);
     no_pod.pods.remove(&Ordinal(1));
-    assert!(matches!(steps_of(&no_pod)[..], [Step::CreatePod { ordinal: Ordinal(1), .. }]), "{:?}", steps_of(&no_pod));
+    assert!(
+        matches!(steps_of(&no_pod)[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { .. })]),
+        "{:?}",
+        steps_of(&no_pod)
+    );
 
     let mut hangs = cluster_of(3);
     hangs.differing.insert(identity_of(1).member_id);
     stop_answering_for(&mut hangs, 1, 200);
-    assert!(matches!(steps_of(&hangs)[..], [Step::RestartPod { ordinal: Ordinal(1), .. }]), "{:?}", steps_of(&hangs));
+    assert!(
+        matches!(steps_of(&hangs)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]),
+        "{:?}",
+        steps_of(&hangs)
+    );
 
     let mut node_down = cluster_of(5);
     node_down.differing.insert(identity_of(1).member_id);
@@ -333,7 +353,7 @@ fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
     let mut observed = cluster_of(5);
     observed.differing.insert(identity_of(0).member_id);
     observed.stop_answering(4);
-    let handover = Step::MoveLeader { from: Ordinal(0), to: Ordinal(1), to_id: identity_of(1).member_id };
+    let handover = Step::Member(Ordinal(0), MemberStep::MoveLeader { to: Ordinal(1), to_id: identity_of(1).member_id });
     assert_eq!(steps_of(&observed), [handover]);
 }
 
@@ -350,7 +370,7 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
     observed.leave_etcd(1);
     observed.claims.remove(&Ordinal(1));
-    assert!(matches!(steps_of(&observed)[..], [Step::FencePod { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
 }
 
 #[test]
@@ -389,7 +409,13 @@ fn member_keeps_its_volume_whatever_its_name() {
     let mut observed = cluster_of(3);
     observed.member_mut(1).ordinal = None;
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|it| matches!(it, Step::DeleteClaim { .. } | Step::DeletePod { .. })), "{steps:?}");
+    assert!(
+        !steps.iter().any(|it| matches!(
+            it,
+            Step::Member(_, MemberStep::DeleteClaim) | Step::Member(_, MemberStep::DeletePod { .. })
+        )),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -403,7 +429,7 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
         observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
         let steps = steps_of(&observed);
-        let Step::RecordReplacement { replacement, .. } = &steps[0] else { panic!("{steps:?}") };
+        let Step::Member(_, MemberStep::RecordReplacement { replacement, .. }) = &steps[0] else { panic!("{steps:?}") };
         assert_eq!(replacement.count, count + 1);
     }
     let long_ago = Replacement { member_id: MemberId(7), at: NOW - 7201, count: 9, why: String::new() };
@@ -416,7 +442,7 @@ fn a_replacement_that_was_begun_is_finished_without_another_record() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(replacement(1, 1, ""));
-    assert!(matches!(steps_of(&observed)[..], [Step::RemoveMember { ordinal: Ordinal(1), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RemoveMember { .. })]));
 }
 
 #[test]
@@ -426,11 +452,14 @@ fn a_learner_that_gets_nowhere_makes_way() {
     observed.join_as_learner(3);
     lose_data(&mut observed, 1);
     let steps = steps_of(&observed);
-    assert!(steps.iter().any(|step| matches!(step, Step::RemoveMember { ordinal: Ordinal(3), .. })), "{steps:?}");
+    assert!(
+        steps.iter().any(|step| matches!(step, Step::Member(Ordinal(3), MemberStep::RemoveMember { .. }))),
+        "{steps:?}"
+    );
     observed.join_as_running_learner(3);
     let steps = steps_of(&observed);
     assert!(
-        !steps.iter().any(|step| matches!(step, Step::RemoveMember { .. })),
+        !steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::RemoveMember { .. }))),
         "one that runs is promoted: {steps:?}"
     );
 }

@@ -4,6 +4,7 @@ use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_o
 use crate::cluster::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::cluster::plan::{Model, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn change(method: UpdateMethod) -> SpecDiff {
@@ -43,14 +44,16 @@ impl Observed {
 }
 
 fn creates_pod(observed: &Observed, wanted: u32) -> bool {
-    steps_of(observed).iter().any(|step| matches!(step, Step::CreatePod { ordinal, .. } if ordinal.0 == wanted))
+    steps_of(observed)
+        .iter()
+        .any(|step| matches!(step, Step::Member(ordinal, MemberStep::CreatePod { .. }) if ordinal.0 == wanted))
 }
 
 fn replaced(observed: &Observed) -> Vec<u32> {
     let steps = steps_of(observed);
     steps
         .iter()
-        .filter(|it| matches!(it, Step::RecreatePeer { .. }))
+        .filter(|it| matches!(it, Step::Member(_, MemberStep::RecreatePeer { .. })))
         .filter_map(Step::ordinal)
         .map(|ordinal| ordinal.0)
         .collect()
@@ -59,7 +62,7 @@ fn replaced(observed: &Observed) -> Vec<u32> {
 #[test]
 fn clients_leave_before_a_member_is_restarted() {
     let mut observed = outdated(3, &[0, 1, 2]);
-    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: Ordinal(2) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DrainPod)]);
     let pod = observed.pods.get_mut(&Ordinal(2)).unwrap();
     (pod.leaving_since, pod.serves_clients) = (Some(NOW - 1), false);
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("Draining", Vec::new()));
@@ -71,7 +74,10 @@ fn clients_come_back_if_the_restart_does_not_come() {
     let mut observed = cluster_of(3).drained(2);
     observed.pods.get_mut(&Ordinal(2)).unwrap().leaving_since = Some(NOW - 200);
     let expected = super::support::kept(2);
-    assert_eq!(steps_of(&observed), [Step::AnnotatePod { ordinal: Ordinal(2), expected, serves_clients: true }]);
+    assert_eq!(
+        steps_of(&observed),
+        [Step::Member(Ordinal(2), MemberStep::AnnotatePod { expected, serves_clients: true })]
+    );
 }
 
 #[test]
@@ -84,7 +90,7 @@ fn the_highest_is_the_first_and_the_leader_the_last() {
     let to_id = identity_of(0).member_id;
     assert_eq!(
         steps_of(&observed),
-        [Step::MoveLeader { from: Ordinal(2), to: Ordinal(0), to_id }],
+        [Step::Member(Ordinal(2), MemberStep::MoveLeader { to: Ordinal(0), to_id })],
         "to one that is as asked for"
     );
 }
@@ -265,7 +271,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
             observed.pods.remove(&Ordinal(3));
         }
         let leaves = |observed: &Observed| {
-            steps_of(observed).iter().any(|it| matches!(it, Step::RemoveMember { ordinal: Ordinal(3), .. }))
+            steps_of(observed).iter().any(|it| matches!(it, Step::Member(Ordinal(3), MemberStep::RemoveMember { .. })))
         };
         assert!(!leaves(&observed), "it may come yet");
         observed.outdated.insert(Ordinal(3), change(UpdateMethod::Resize));
@@ -277,7 +283,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
 fn running_member_is_resized_in_place_and_not_made_anew() {
     let mut observed = outdated(3, &[]);
     observed.outdated.insert(Ordinal(2), change(UpdateMethod::Resize));
-    assert_eq!(steps_of(&observed), [Step::Resize { ordinal: Ordinal(2) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::Resize)]);
     observed.stop_answering(2);
     assert_eq!(replaced(&observed), [0; 0], "it worked, and may come back");
 }
@@ -301,27 +307,27 @@ fn changes_in_place_come_before_restarts() {
     let mut observed = outdated(3, &[2]);
     observed.outdated.insert(Ordinal(1), change(UpdateMethod::Resize));
     observed.outdated.insert(Ordinal(0), change(UpdateMethod::Relabel));
-    assert_eq!(steps_of(&observed), [Step::Resize { ordinal: Ordinal(1) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::Resize)]);
     observed.stop_answering(2);
     assert_eq!(steps_of(&observed), [], "with less memory another may be missed");
     observed.outdated.remove(&Ordinal(1));
-    assert_eq!(steps_of(&observed), [Step::Relabel { ordinal: Ordinal(0) }], "labels do no harm");
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(0), MemberStep::Relabel)], "labels do no harm");
 }
 
 #[test]
 fn ephemeral_data_is_kept_by_adding_members_before_removing_others() {
     let mut observed = outdated(3, &[2]).drained(2);
     (observed.durable, observed.claims) = (false, Default::default());
-    let [Step::RemoveMember { ordinal: Ordinal(2), .. }] = &steps_of(&observed)[..] else {
+    let [Step::Member(Ordinal(2), MemberStep::RemoveMember { .. })] = &steps_of(&observed)[..] else {
         panic!("{:?}", steps_of(&observed));
     };
     observed.leave_etcd(2);
     observed.pods.remove(&Ordinal(2));
-    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: Ordinal(2) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DeletePeer)]);
     observed.peers.remove(&Ordinal(2));
     observed.outdated.clear();
-    let made = Step::CreatePeer { ordinal: Ordinal(2), initial: false, model: Model::Spec };
-    assert_eq!(steps_of(&observed), [made, Step::AddLearner { ordinal: Ordinal(2) }]);
+    let made = Step::Member(Ordinal(2), MemberStep::CreatePeer { initial: false, model: Model::Spec });
+    assert_eq!(steps_of(&observed), [made, Step::Member(Ordinal(2), MemberStep::AddLearner)]);
 }
 
 #[test]
@@ -335,7 +341,9 @@ fn the_only_copy_is_not_given_up_for_a_change() {
 fn scaling_comes_before_restarting() {
     let mut observed = outdated(5, &[0, 1, 2, 3, 4]);
     observed.replicas = 3;
-    let [Step::RemoveMember { ordinal: Ordinal(4), .. }] = &steps_of(&observed)[..] else { panic!("not yet") };
+    let [Step::Member(Ordinal(4), MemberStep::RemoveMember { .. })] = &steps_of(&observed)[..] else {
+        panic!("not yet")
+    };
 }
 
 #[test]

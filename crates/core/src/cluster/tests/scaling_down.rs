@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, ClusterId, Identity, MemberId, Observed};
 use crate::cluster::plan::{Plan, Step, plan};
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn shrinking(from: u32, to: u32) -> Observed {
@@ -10,11 +11,10 @@ fn shrinking(from: u32, to: u32) -> Observed {
 }
 
 fn remove(ordinal: u32) -> Step {
-    Step::RemoveMember {
-        ordinal: Ordinal(ordinal),
-        member_id: identity_of(ordinal).member_id,
-        why: "spec.replicas was lowered".into(),
-    }
+    Step::Member(
+        Ordinal(ordinal),
+        MemberStep::RemoveMember { member_id: identity_of(ordinal).member_id, why: "spec.replicas was lowered".into() },
+    )
 }
 
 #[test]
@@ -29,7 +29,9 @@ fn the_highest_ordinal_leaves_first_as_a_number() {
 fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
     let mut observed = shrinking(5, 3);
     observed.lead(4);
-    let to = |to: u32| Step::MoveLeader { from: Ordinal(4), to: Ordinal(to), to_id: identity_of(to).member_id };
+    let to = |to: u32| {
+        Step::Member(Ordinal(4), MemberStep::MoveLeader { to: Ordinal(to), to_id: identity_of(to).member_id })
+    };
     assert_eq!(steps_of(&observed), [to(0)]);
     observed.stop_answering(0);
     assert_eq!(steps_of(&observed), [to(1)]);
@@ -126,17 +128,20 @@ fn removed_member_loses_its_pod_and_claim_and_then_its_peer() {
     observed.leave_etcd(3);
     let steps = steps_of(&observed);
     assert!(
-        matches!(steps[..], [Step::DeleteClaim { ordinal: Ordinal(3) }, Step::DeletePod { ordinal: Ordinal(3), .. }]),
+        matches!(
+            steps[..],
+            [Step::Member(Ordinal(3), MemberStep::DeleteClaim), Step::Member(Ordinal(3), MemberStep::DeletePod { .. })]
+        ),
         "{steps:?}"
     );
     observed.claims.get_mut(&Ordinal(3)).unwrap().deleting = true;
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(3), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(3), MemberStep::DeletePod { .. })]));
     observed.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
     observed.pods.remove(&Ordinal(3));
     assert_eq!(steps_of(&observed), [], "the claim is still there");
     observed.claims.remove(&Ordinal(3));
-    assert_eq!(steps_of(&observed), [Step::DeletePeer { ordinal: Ordinal(3) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(3), MemberStep::DeletePeer)]);
     observed.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
 }
@@ -151,7 +156,7 @@ fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
     observed.claims.insert(Ordinal(6), Claim { identity: Some(other), ..Claim::default() });
     assert_eq!(
         steps_of(&observed),
-        [Step::DeleteClaim { ordinal: Ordinal(3) }, Step::DeleteClaim { ordinal: Ordinal(4) }]
+        [Step::Member(Ordinal(3), MemberStep::DeleteClaim), Step::Member(Ordinal(4), MemberStep::DeleteClaim)]
     );
 }
 
@@ -163,7 +168,7 @@ fn a_claim_is_never_deleted_while_its_ordinal_is_a_member() {
     assert_eq!(steps_of(&observed), [], "nobody may leave");
     observed.join_as_learner(5);
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|step| matches!(step, Step::DeleteClaim { .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::DeleteClaim))), "{steps:?}");
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn a_claim_is_never_deleted_while_no_quorum_answers() {
     observed.leave_etcd(3);
     observed.lose_quorum();
     let steps = steps_of(&observed);
-    assert!(!steps.iter().any(|step| matches!(step, Step::DeleteClaim { .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::DeleteClaim))), "{steps:?}");
 }
 
 #[test]
@@ -180,6 +185,7 @@ fn one_change_at_a_time_also_when_much_is_to_do() {
     let mut observed = shrinking(5, 1);
     observed.leave_etcd(4);
     let changes = steps_of(&observed);
-    let changes = changes.iter().filter(|step| matches!(step, Step::RemoveMember { .. })).count();
+    let changes =
+        changes.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::RemoveMember { .. }))).count();
     assert_eq!(changes, 1);
 }

@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, Observed, Peer, Pod};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn growing(from: u32, to: u32) -> Observed {
@@ -13,8 +14,8 @@ fn growing(from: u32, to: u32) -> Observed {
 fn the_peer_comes_before_the_learner() {
     for (from, to) in [(1, 3), (3, 5), (10, 11)] {
         let expected = vec![
-            Step::CreatePeer { ordinal: Ordinal(from), initial: false, model: Model::Spec },
-            Step::AddLearner { ordinal: Ordinal(from) },
+            Step::Member(Ordinal(from), MemberStep::CreatePeer { initial: false, model: Model::Spec }),
+            Step::Member(Ordinal(from), MemberStep::AddLearner),
         ];
         assert_eq!(plan(&growing(from, to)), Plan { steps: expected, waiting: None });
     }
@@ -24,7 +25,7 @@ fn the_peer_comes_before_the_learner() {
 fn a_crash_after_the_peer_resumes_with_the_learner() {
     let mut observed = growing(3, 5);
     observed.peers.insert(Ordinal(3), Peer::default());
-    assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: Ordinal(3) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(3), MemberStep::AddLearner)]);
 }
 
 #[test]
@@ -35,8 +36,8 @@ fn a_learner_starts_fresh_with_its_identity_and_the_live_membership() {
     let initial_cluster = (0..4).map(entry_of).collect();
     let start = Start { bootstrap_token: None, initial_cluster, expected: fresh(3), serves_clients: false };
     let expected = [
-        Step::CreateClaim { ordinal: Ordinal(3), bootstrap: None, identity: Some(identity_of(3)) },
-        Step::CreatePod { ordinal: Ordinal(3), start },
+        Step::Member(Ordinal(3), MemberStep::CreateClaim { bootstrap: None, identity: Some(identity_of(3)) }),
+        Step::Member(Ordinal(3), MemberStep::CreatePod { start }),
     ];
     assert_eq!(plan.steps, expected, "and no second learner");
     assert_eq!(awaited(&plan), "LearnerStarting");
@@ -49,11 +50,11 @@ fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     observed.peers.remove(&Ordinal(3));
     let steps = steps_of(&observed);
     let expected = [
-        Step::CreatePeer { ordinal: Ordinal(3), initial: false, model: Model::Spec },
-        Step::RecordMember { ordinal: Ordinal(3), identity: identity_of(3), started: false },
+        Step::Member(Ordinal(3), MemberStep::CreatePeer { initial: false, model: Model::Spec }),
+        Step::Member(Ordinal(3), MemberStep::RecordMember { identity: identity_of(3), started: false }),
     ];
     assert_eq!(steps[..2], expected);
-    assert!(!steps.iter().any(|step| matches!(step, Step::AddLearner { .. })), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::AddLearner))), "{steps:?}");
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
     let mut observed = growing(3, 5);
     observed.join_as_running_learner(3);
     let done = plan(&observed);
-    assert_eq!(done.steps, [Step::Promote { ordinal: Ordinal(3), member_id: identity_of(3).member_id }]);
+    assert_eq!(done.steps, [Step::Member(Ordinal(3), MemberStep::Promote { member_id: identity_of(3).member_id })]);
     assert_eq!(awaited(&done), "LearnerCatchingUp");
 
     let mut silent = observed.clone();
@@ -72,7 +73,7 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
     somebody_else.answers.get_mut(&Ordinal(3)).unwrap().as_mut().unwrap().identity = identity_of(9);
     for observed in [silent, unstarted, somebody_else] {
         let plan = plan(&observed);
-        assert!(!plan.steps.iter().any(|step| matches!(step, Step::Promote { .. })), "{plan:?}");
+        assert!(!plan.steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::Promote { .. }))), "{plan:?}");
         assert_eq!(awaited(&plan), "LearnerStarting");
     }
 }
@@ -85,10 +86,10 @@ fn identity_of_a_learner_is_recorded_before_its_promotion() {
     observed.claims.get_mut(&Ordinal(3)).unwrap().identity = None;
     observed.pods.get_mut(&Ordinal(3)).unwrap().expected = Some(fresh(3));
     let expected = [
-        Step::MarkClaim { ordinal: Ordinal(3), identity: identity_of(3), version: Some("3.6.16".into()) },
-        Step::AnnotatePod { ordinal: Ordinal(3), expected: kept(3), serves_clients: false },
-        Step::RecordMember { ordinal: Ordinal(3), identity: identity_of(3), started: true },
-        Step::Promote { ordinal: Ordinal(3), member_id: identity_of(3).member_id },
+        Step::Member(Ordinal(3), MemberStep::MarkClaim { identity: identity_of(3), version: Some("3.6.16".into()) }),
+        Step::Member(Ordinal(3), MemberStep::AnnotatePod { expected: kept(3), serves_clients: false }),
+        Step::Member(Ordinal(3), MemberStep::RecordMember { identity: identity_of(3), started: true }),
+        Step::Member(Ordinal(3), MemberStep::Promote { member_id: identity_of(3).member_id }),
     ];
     assert_eq!(steps_of(&observed), expected);
 }
@@ -100,9 +101,9 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
     observed.member_mut(3).learner = false;
     observed.answer(3);
     let expected = [
-        Step::AnnotatePod { ordinal: Ordinal(3), expected: kept(3), serves_clients: true },
-        Step::CreatePeer { ordinal: Ordinal(4), initial: false, model: Model::Spec },
-        Step::AddLearner { ordinal: Ordinal(4) },
+        Step::Member(Ordinal(3), MemberStep::AnnotatePod { expected: kept(3), serves_clients: true }),
+        Step::Member(Ordinal(4), MemberStep::CreatePeer { initial: false, model: Model::Spec }),
+        Step::Member(Ordinal(4), MemberStep::AddLearner),
     ];
     assert_eq!(steps_of(&observed), expected);
 }
@@ -114,11 +115,10 @@ fn a_learner_that_is_no_longer_wanted_is_removed() {
     observed.replicas = 3;
     assert_eq!(
         steps_of(&observed),
-        [Step::RemoveMember {
-            ordinal: Ordinal(3),
-            member_id: identity_of(3).member_id,
-            why: "spec.replicas was lowered".into()
-        }]
+        [Step::Member(
+            Ordinal(3),
+            MemberStep::RemoveMember { member_id: identity_of(3).member_id, why: "spec.replicas was lowered".into() }
+        )]
     );
 }
 
@@ -135,7 +135,7 @@ fn an_old_pod_must_be_gone_before_a_new_member_takes_its_place() {
     let mut observed = growing(3, 4);
     observed.pods.insert(Ordinal(3), Pod::default());
     observed.peers.insert(Ordinal(3), Peer::default());
-    assert!(matches!(steps_of(&observed)[..], [Step::DeletePod { ordinal: Ordinal(3), .. }]));
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(3), MemberStep::DeletePod { .. })]));
     observed.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
     observed.pods.clear();
@@ -150,10 +150,10 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
     observed.join_as_learner(3);
     observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(77)), ..Claim::default() });
     let steps = steps_of(&observed);
-    let [mark, Step::CreatePod { ordinal: Ordinal(3), start }] = &steps[..] else { panic!("{steps:?}") };
+    let [mark, Step::Member(Ordinal(3), MemberStep::CreatePod { start })] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(
         *mark,
-        Step::MarkClaim { ordinal: Ordinal(3), identity: identity_of(3), version: None },
+        Step::Member(Ordinal(3), MemberStep::MarkClaim { identity: identity_of(3), version: None }),
         "the claim says whose it is now"
     );
     assert_eq!(start.expected, fresh(3));
@@ -167,7 +167,13 @@ fn a_new_member_waits_until_the_old_claim_is_gone_and_then_gets_its_own() {
     assert_eq!(steps_of(&observed), []);
     observed.claims.remove(&Ordinal(3));
     let steps = steps_of(&observed);
-    assert!(matches!(steps[..], [Step::CreateClaim { .. }, Step::CreatePod { .. }]), "{steps:?}");
+    assert!(
+        matches!(
+            steps[..],
+            [Step::Member(_, MemberStep::CreateClaim { .. }), Step::Member(_, MemberStep::CreatePod { .. })]
+        ),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -177,5 +183,5 @@ fn a_member_that_is_missing_in_the_middle_comes_before_the_one_too_many_leaves()
     observed.pods.remove(&Ordinal(1));
     observed.claims.remove(&Ordinal(1));
     observed.replicas = 3;
-    assert_eq!(steps_of(&observed), [Step::AddLearner { ordinal: Ordinal(1) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::AddLearner)]);
 }

@@ -1,6 +1,5 @@
 //! The status reports what etcd itself reports, and names the unhealthy members and why they are.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::{EtcdClusterStatus, MemberRole};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -9,6 +8,7 @@ use super::support::*;
 use crate::cluster::observed::{Claim, ClusterId, Member, MemberId, Observed, Pod, Problem, ProblemKind};
 use crate::cluster::plan::plan;
 use crate::cluster::status::status_to_report;
+use crate::ordinal::Ordinal;
 
 fn at(second: i64) -> Time {
     Time(Timestamp::from_second(second).unwrap())

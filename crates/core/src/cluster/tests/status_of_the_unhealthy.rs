@@ -1,6 +1,5 @@
 //! The status of clusters in trouble: which members lost their data, since when, and what can be done.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::EtcdClusterStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -9,6 +8,7 @@ use super::support::*;
 use crate::cluster::observed::{Alarm, AlarmKind, MemberId, Node, Observed, Problem, ProblemKind};
 use crate::cluster::plan::plan;
 use crate::cluster::status::status_to_report;
+use crate::ordinal::Ordinal;
 
 fn report_after(observed: &Observed, previous: &EtcdClusterStatus) -> EtcdClusterStatus {
     let now = Time(Timestamp::from_second(observed.now).unwrap());

@@ -1,6 +1,5 @@
 //! Clusters to decide about, and short ways to change them.
 
-use crate::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use crate::cluster::observed::{
@@ -9,6 +8,7 @@ use crate::cluster::observed::{
 };
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::names::ClusterNames;
+use crate::ordinal::Ordinal;
 
 pub const CLUSTER_ID: ClusterId = ClusterId(0xc1);
 pub const VERSION: &str = "3.6.16";

@@ -1,13 +1,14 @@
 //! Which versions members may be created with.
 
-use crate::ordinal::Ordinal;
 use etcd_operator_api::WaitReason;
 
 use super::support::{awaited, cluster_of, steps_of};
 use crate::cluster::observed::{BackupFirst, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
+use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::cluster::versions::{VersionDecision, decide_version};
+use crate::ordinal::Ordinal;
 
 /// A cluster of three that runs one version, and whose spec desires another.
 fn asked(runs: &str, wanted: &str) -> Observed {
@@ -50,7 +51,7 @@ impl Observed {
 }
 
 fn accepts(observed: &Observed) -> bool {
-    steps_of(observed) == [Step::AcceptVersion(observed.versions.wanted.clone())]
+    steps_of(observed) == [Step::Cluster(ClusterStep::AcceptVersion(observed.versions.wanted.clone()))]
 }
 
 /// Why the version is refused. No step may be taken then.
@@ -113,7 +114,11 @@ fn while_versions_are_mixed_a_member_may_go_back() {
     observed.run(1, "3.6.16");
     observed.run(0, "3.6.16");
     let message = plan(&observed).steps;
-    assert_eq!(message, [Step::EnableDowngrade("3.5.0".into())], "all are new, although etcd has not said so yet");
+    assert_eq!(
+        message,
+        [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))],
+        "all are new, although etcd has not said so yet"
+    );
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
 fn down_by_a_minor_only_when_the_data_is_readable() {
     let mut observed = asked("3.7.3", "3.6.16");
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.7.0"));
-    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.6.0".into())]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.6.0".into()))]);
     observed.versions.downgrade = Some("3.6.0".into());
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingDowngrade", Vec::new()));
     observed.versions.cluster = Some("3.6.0".into());
@@ -160,14 +165,14 @@ fn down_by_a_minor_only_when_the_data_is_readable() {
     observed.store(2, "3.6.0");
     assert!(accepts(&observed));
     observed.versions.accepted = Some("3.6.16".into());
-    assert_eq!(steps_of(&observed), [Step::DrainPod { ordinal: Ordinal(2) }]);
+    assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DrainPod)]);
 }
 
 #[test]
 fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
     let mut observed = asked("3.7.3", "3.7.3");
     observed.versions.downgrade = Some("3.6.0".into());
-    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
 
 #[test]
@@ -175,7 +180,7 @@ fn downgrade_is_cancelled_while_a_member_joins_and_resumed_afterwards() {
     let mut observed = asked("3.7.3", "3.6.16");
     observed.versions.downgrade = Some("3.6.0".into());
     observed.replicas = 4;
-    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
 
 #[test]
@@ -193,11 +198,14 @@ fn refused_version_reaches_no_new_member() {
     observed.peers.remove(&Ordinal(1));
     observed.outdated.remove(&Ordinal(1));
     let steps = steps_of(&observed);
-    let made = Step::CreatePeer { ordinal: Ordinal(1), initial: false, model: Model::Member(Ordinal(0)) };
+    let made = Step::Member(Ordinal(1), MemberStep::CreatePeer { initial: false, model: Model::Member(Ordinal(0)) });
     assert!(steps.contains(&made), "{steps:?}");
     observed.peers.clear();
     observed.outdated.clear();
-    let made = Step::CreatePeer { ordinal: Ordinal(0), initial: false, model: Model::SpecWithVersion("3.5.35".into()) };
+    let made = Step::Member(
+        Ordinal(0),
+        MemberStep::CreatePeer { initial: false, model: Model::SpecWithVersion("3.5.35".into()) },
+    );
     assert!(steps_of(&observed).contains(&made));
 }
 
@@ -219,14 +227,18 @@ fn log_entries_of_3_5_are_dropped_before_an_upgrade_to_3_7() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.versions.oldest_log = Some("3.5.35".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
-    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())], "3.6 writes snapshots then");
+    assert_eq!(
+        steps_of(&observed),
+        [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))],
+        "3.6 writes snapshots then"
+    );
     observed.versions.downgrade = Some("3.5.0".into());
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
     observed.versions.cluster = Some("3.5.0".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
-    assert_eq!(steps_of(&observed), [Step::RecordLogVersion("3.6.0".into())]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordLogVersion("3.6.0".into()))]);
     observed.versions.oldest_log = Some("3.6.0".into());
-    assert_eq!(steps_of(&observed), [Step::CancelDowngrade]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
     observed.versions.downgrade = None;
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()), "3.7 needs 3.6");
     observed.versions.cluster = Some("3.6.0".into());
@@ -239,14 +251,14 @@ fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.versions.oldest_log = None;
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
-    assert_eq!(steps_of(&observed), [Step::EnableDowngrade("3.5.0".into())]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))]);
     assert!(accepts(&asked("3.6.16", "3.7.3")), "bootstrapped by 3.6");
 }
 
 #[test]
 fn a_backup_comes_first_if_one_is_asked_for() {
     let with = |backup_first: BackupFirst| Observed { backup_first, ..asked("3.6.16", "3.7.3") };
-    assert_eq!(steps_of(&with(BackupFirst::ToTake)), [Step::TakeBackup]);
+    assert_eq!(steps_of(&with(BackupFirst::ToTake)), [Step::Cluster(ClusterStep::TakeBackup)]);
     let running = plan(&with(BackupFirst::Running("b".into())));
     assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
     let failure = BackupFirst::Failed { name: "b".into(), message: "no such bucket".into() };
@@ -274,7 +286,9 @@ fn while_a_cluster_is_bootstrapped_it_stays_with_its_minor() {
     let mut observed = Observed { cluster_id: None, membership: None, ..asked("3.5.20", "3.6.16") };
     observed.answers.clear();
     observed.bootstrap = Some(super::support::bootstrap_of(3));
-    let is_accepted = |observed: &Observed| steps_of(observed).iter().any(|it| matches!(it, Step::AcceptVersion(_)));
+    let is_accepted = |observed: &Observed| {
+        steps_of(observed).iter().any(|it| matches!(it, Step::Cluster(ClusterStep::AcceptVersion(_))))
+    };
     assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
     observed.versions.wanted = "3.5.35".into();
     observed.claims.clear();

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use etcd_operator_api::{BootstrapRecord, EventReason};
 use etcd_operator_core::cluster::plan::{Plan, Step};
+use etcd_operator_core::cluster::step::{ClusterStep, MemberStep};
+use etcd_operator_core::ordinal::Ordinal;
 use kube::ResourceExt;
 
 use super::actor::Actor;
@@ -37,7 +39,14 @@ impl Actor<'_> {
             self.confirm(step).await?;
         }
         match step {
-            Step::RecordBootstrap(bootstrap) => {
+            Step::Cluster(step) => self.take_for_cluster(step).await,
+            Step::Member(ordinal, step) => self.take_for_member(*ordinal, step).await,
+        }
+    }
+
+    async fn take_for_cluster(&mut self, step: &ClusterStep) -> Result<(), Error> {
+        match step {
+            ClusterStep::RecordBootstrap(bootstrap) => {
                 let size = i32::try_from(bootstrap.size).unwrap_or(i32::MAX);
                 let bootstrap = BootstrapRecord { token: bootstrap.token.clone(), size };
                 let version = self.cluster.spec.version.clone();
@@ -48,9 +57,8 @@ impl Actor<'_> {
                 })
                 .await
             }
-            Step::RecordClusterId(id) => {
-                let id = id.to_string();
-                self.record(|status| status.cluster_id = Some(id.clone())).await?;
+            ClusterStep::RecordClusterId(id) => {
+                self.record(|status| status.cluster_id = Some(id.to_string())).await?;
                 self.tell(
                     EventReason::ClusterCreated,
                     &self.cluster.name_any(),
@@ -58,52 +66,49 @@ impl Actor<'_> {
                 )
                 .await
             }
-            Step::CreatePeer { ordinal, initial, model } => self.create_peer(*ordinal, *initial, model).await,
-            Step::RecordMember { ordinal, identity, started } => {
-                self.record_member(*ordinal, *identity, *started).await
-            }
-            Step::CreateClaim { ordinal, bootstrap, identity } => {
-                self.create_claim(*ordinal, bootstrap.as_ref(), *identity).await
-            }
-            Step::MarkClaim { ordinal, identity, version } => {
-                self.mark_claim(*ordinal, *identity, version.as_ref()).await
-            }
-            Step::CreatePod { ordinal, start } => self.create_pod(*ordinal, start).await,
-            Step::AnnotatePod { ordinal, expected, serves_clients } => {
-                self.annotate_pod(*ordinal, *expected, *serves_clients).await
-            }
-            Step::DrainPod { ordinal } => self.drain_pod(*ordinal).await,
-            Step::RecreatePeer { ordinal, why } => self.recreate_peer(*ordinal, why).await,
-            Step::Relabel { ordinal } => self.relabel(*ordinal).await,
-            Step::Resize { ordinal } => self.resize(*ordinal).await,
-            Step::GrowClaim { ordinal } => self.grow_claim(*ordinal).await,
-            Step::AcceptVersion(version) => self.accept_version(version).await,
-            Step::TakeBackup => self.take_backup().await,
-            Step::RecordLogVersion(version) => {
+            ClusterStep::AcceptVersion(version) => self.accept_version(version).await,
+            ClusterStep::TakeBackup => self.take_backup().await,
+            ClusterStep::RecordLogVersion(version) => {
                 self.record(|status| status.oldest_log_version = Some(version.clone())).await
             }
-            Step::EnableDowngrade(version) => self.enable_downgrade(version).await,
-            Step::CancelDowngrade => self.cancel_downgrade().await,
-            Step::DeletePod { ordinal, why } => self.delete_pod(*ordinal, None, EventReason::PodDeleted, why).await,
+            ClusterStep::EnableDowngrade(version) => self.enable_downgrade(version).await,
+            ClusterStep::CancelDowngrade => self.cancel_downgrade().await,
+            ClusterStep::Disarm(alarm) => self.disarm(*alarm).await,
+        }
+    }
+
+    async fn take_for_member(&mut self, ordinal: Ordinal, step: &MemberStep) -> Result<(), Error> {
+        match step {
+            MemberStep::CreatePeer { initial, model } => self.create_peer(ordinal, *initial, model).await,
+            MemberStep::RecordMember { identity, started } => self.record_member(ordinal, *identity, *started).await,
+            MemberStep::CreateClaim { bootstrap, identity } => {
+                self.create_claim(ordinal, bootstrap.as_ref(), *identity).await
+            }
+            MemberStep::MarkClaim { identity, version } => self.mark_claim(ordinal, *identity, version.as_ref()).await,
+            MemberStep::CreatePod { start } => self.create_pod(ordinal, start).await,
+            MemberStep::AnnotatePod { expected, serves_clients } => {
+                self.annotate_pod(ordinal, *expected, *serves_clients).await
+            }
+            MemberStep::DrainPod => self.drain_pod(ordinal).await,
+            MemberStep::RecreatePeer { why } => self.recreate_peer(ordinal, why).await,
+            MemberStep::Relabel => self.relabel(ordinal).await,
+            MemberStep::Resize => self.resize(ordinal).await,
+            MemberStep::GrowClaim => self.grow_claim(ordinal).await,
+            MemberStep::DeletePod { why } => self.delete_pod(ordinal, None, EventReason::PodDeleted, why).await,
             // No grace period is needed: the member hangs.
-            Step::RestartPod { ordinal, why } => {
-                self.delete_pod(*ordinal, Some(1), EventReason::PodRestarted, why).await
+            MemberStep::RestartPod { why } => self.delete_pod(ordinal, Some(1), EventReason::PodRestarted, why).await,
+            MemberStep::FencePod { why } => self.delete_pod(ordinal, Some(0), EventReason::PodForceDeleted, why).await,
+            MemberStep::DeleteClaim => self.delete_claim(ordinal).await,
+            MemberStep::DeletePeer => self.delete_peer(ordinal).await,
+            MemberStep::AddLearner => self.add_learner(ordinal).await,
+            MemberStep::Promote { member_id } => self.promote(ordinal, *member_id).await,
+            MemberStep::MoveLeader { to, to_id } => self.move_leader(ordinal, *to, *to_id).await,
+            MemberStep::RecordReplacement { replacement } => self.record_replacement(ordinal, replacement).await,
+            MemberStep::RemoveMember { member_id, why } => self.remove_member(ordinal, *member_id, why).await,
+            MemberStep::RecordDefragmentation { defragmentation } => {
+                self.record_defragmentation(ordinal, *defragmentation).await
             }
-            Step::FencePod { ordinal, why } => {
-                self.delete_pod(*ordinal, Some(0), EventReason::PodForceDeleted, why).await
-            }
-            Step::DeleteClaim { ordinal } => self.delete_claim(*ordinal).await,
-            Step::DeletePeer { ordinal } => self.delete_peer(*ordinal).await,
-            Step::AddLearner { ordinal } => self.add_learner(*ordinal).await,
-            Step::Promote { ordinal, member_id } => self.promote(*ordinal, *member_id).await,
-            Step::MoveLeader { from, to, to_id } => self.move_leader(*from, *to, *to_id).await,
-            Step::RecordReplacement { ordinal, replacement } => self.record_replacement(*ordinal, replacement).await,
-            Step::RemoveMember { ordinal, member_id, why } => self.remove_member(*ordinal, *member_id, why).await,
-            Step::RecordDefragmentation { ordinal, defragmentation } => {
-                self.record_defragmentation(*ordinal, *defragmentation).await
-            }
-            Step::Defragment { ordinal } => self.defragment(*ordinal).await,
-            Step::Disarm(alarm) => self.disarm(*alarm).await,
+            MemberStep::Defragment => self.defragment(ordinal).await,
         }
     }
 }

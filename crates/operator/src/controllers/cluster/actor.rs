@@ -1,12 +1,12 @@
 //! What the execution of steps has in common: access to the objects of a cluster, and telling what was done. The steps
 //! themselves are in the files that `act` names.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason};
+use etcd_operator_core::ordinal::Ordinal;
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};

@@ -3,6 +3,7 @@
 use etcd_operator_api::{EtcdCluster, WaitReason};
 use etcd_operator_core::cluster::observed::MemberId;
 use etcd_operator_core::cluster::plan::{Step, Waiting, is_confirmed, plan};
+use etcd_operator_core::cluster::step::MemberStep;
 use etcd_operator_core::ordinal::Ordinal;
 use kube::ResourceExt;
 
@@ -25,7 +26,7 @@ impl Actor<'_> {
         let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;
         let corrupt = |id: &MemberId| observed.differing.contains(id);
         let comparing = match step {
-            Step::RemoveMember { member_id, .. } if corrupt(member_id) => CorruptionCheck::Now,
+            Step::Member(_, MemberStep::RemoveMember { member_id, .. }) if corrupt(member_id) => CorruptionCheck::Now,
             _ => CorruptionCheck::WhenDue,
         };
         let mut live = observe(&cluster, observed.names.clone(), objects, self.context, comparing).await.observed;

@@ -2,13 +2,13 @@
 //! claims. If another client changes or deletes them, they are repaired. Objects that don't belong to the cluster are
 //! left alone.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 
 use etcd_operator_api::{EtcdCluster, EventReason, labels};
 use etcd_operator_core::cluster::disruption_budget::voters_to_protect;
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};

@@ -1,10 +1,10 @@
 //! The execution of maintenance steps, each sent to the right member.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::time::Duration;
 
 use etcd_operator_api::EventReason;
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
 
 use super::actor::Actor;

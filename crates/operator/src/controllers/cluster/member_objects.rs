@@ -1,12 +1,12 @@
 //! The objects of one cluster's members: from the caches, or live from the API server.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdPeer, labels};
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::core::NamespaceResourceScope;

@@ -1,11 +1,11 @@
 //! The execution of steps about the objects of one member: its EtcdPeer, its claim and its pod.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdPeer, EventReason};
 use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity, Replacement};
 use etcd_operator_core::cluster::plan::{Model, Start};
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 

@@ -1,12 +1,12 @@
 //! What only this process knows about each cluster, behind one lookup. All of it may be lost: a new process observes it
 //! again, which costs time and nothing else.
 
-use etcd_operator_core::cluster::observed::MemberId;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use etcd_operator_core::cluster::health_history::HealthHistory;
+use etcd_operator_core::cluster::observed::MemberId;
 
 /// By namespace and name of the cluster.
 #[derive(Default)]

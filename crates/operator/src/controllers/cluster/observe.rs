@@ -1,6 +1,5 @@
 //! The first stage of a reconcile: observe the cluster, from the caches and from etcd itself. Nothing is decided here.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use etcd_operator_core::cluster::observed::{
 };
 use etcd_operator_core::cluster::volumes::misfit_of;
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;

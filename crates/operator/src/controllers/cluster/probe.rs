@@ -1,6 +1,5 @@
 //! Probes the health of all members of a cluster concurrently, each with its own deadline.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use etcd_operator_core::cluster::observed::{
     Alarm, AlarmKind, Answer, ClusterId, Identity, Member, MemberId, Membership,
 };
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
 

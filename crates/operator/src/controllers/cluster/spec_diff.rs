@@ -1,12 +1,12 @@
 //! Finds the members that were not created from the current spec of their cluster.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use etcd_operator_api::labels::RESTART;
 use etcd_operator_api::{EtcdCluster, EtcdPeer};
 use etcd_operator_core::cluster::spec_diff::{Current, Desired, SpecDiff, spec_diff};
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 

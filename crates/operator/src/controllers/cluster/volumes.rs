@@ -1,10 +1,10 @@
 //! Finds out how volumes differ from the spec of their cluster.
 
-use etcd_operator_core::ordinal::Ordinal;
 use std::collections::BTreeMap;
 
 use etcd_operator_api::EtcdCluster;
 use etcd_operator_core::cluster::volumes::is_too_small;
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Api, Client};

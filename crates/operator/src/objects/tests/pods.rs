@@ -82,7 +82,7 @@ fn pod_with_limit_of_cpu_sets_gomaxprocs() {
 #[test]
 fn pod_of_joining_member_has_the_whole_pod_template() {
     let peer = peer(
-        1,
+        Ordinal(1),
         json!({
             "podTemplate": full_pod_template(),
             "image": {"repository": "registry.example.com/etcd", "pullPolicy": "Always"},

@@ -2,6 +2,7 @@
 
 use etcd_operator_core::cluster::observed::{ClusterId, DataState, ExpectedData, Identity, MemberId};
 use etcd_operator_core::cluster::plan::{Model, Start, Step};
+use etcd_operator_core::cluster::step::{ClusterStep, MemberStep};
 use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -34,11 +35,11 @@ fn create_pod() -> Step {
         expected: ExpectedData { data: DataState::New, identity: Some(identity) },
         serves_clients: false,
     };
-    Step::CreatePod { ordinal: Ordinal(0), start }
+    Step::Member(Ordinal(0), MemberStep::CreatePod { start })
 }
 
 fn create_peer() -> Step {
-    Step::CreatePeer { ordinal: Ordinal(0), initial: false, model: Model::Spec }
+    Step::Member(Ordinal(0), MemberStep::CreatePeer { initial: false, model: Model::Spec })
 }
 
 #[tokio::test]
@@ -158,7 +159,7 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
         let status = it.cluster.status.clone().unwrap_or_default();
         let written = write_status(&it.context.client, &it.cluster, &status).await.unwrap();
         assert!(matches!(written, Written::Outdated));
-        let error = it.actor().take(&Step::RecordLogVersion("3.6.16".into())).await.unwrap_err();
+        let error = it.actor().take(&Step::Cluster(ClusterStep::RecordLogVersion("3.6.16".into()))).await.unwrap_err();
         assert!(matches!(&error, Error::OutOfDate(why) if why == "the EtcdCluster has changed"), "{error}");
         let sent = &it.api.sent()[1];
         assert_eq!(sent.content_type, "application/apply-patch+yaml");
@@ -171,7 +172,7 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
 #[tokio::test]
 async fn refused_resize_is_annotated_and_told_as_an_event() {
     let it = Fixture::new([(RESIZE_POD, Refusal(422, "qos class may not change")), (PATCH_POD, Echo)]).await;
-    it.actor().take(&Step::Resize { ordinal: Ordinal(0) }).await.unwrap();
+    it.actor().take(&Step::Member(Ordinal(0), MemberStep::Resize)).await.unwrap();
     let sent = it.api.sent();
     let etcd = json!({"name": "etcd", "resources": {"limits": {"memory": "2Gi"}}});
     assert_eq!(sent[0].body, json!({"spec": {"containers": [etcd]}}));
@@ -190,7 +191,7 @@ async fn resize_is_recorded_in_the_peer_with_the_version_that_was_read() {
         (PATCH_PEER, Object(json!(peer()))),
     ]);
     let it = it.await;
-    it.actor().take(&Step::Resize { ordinal: Ordinal(0) }).await.unwrap();
+    it.actor().take(&Step::Member(Ordinal(0), MemberStep::Resize)).await.unwrap();
     let template = json!({"podTemplate": {"resources": {"limits": {"memory": "2Gi"}}}});
     assert_eq!(it.api.sent()[2].body["spec"], template);
     assert_eq!(it.api.events()[0].0, "PodResized");
