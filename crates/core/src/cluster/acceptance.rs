@@ -10,10 +10,10 @@ use crate::cluster::versions::{VersionDecision, decide_version};
 /// What has to precede any change to a member: nothing if the desired version is possible and accepted.
 pub fn before_any_change(observed: &Observed) -> Plan {
     match decide_version(observed) {
-        VersionDecision::Possible if observed.versions.is_accepted() => Plan::default(),
+        VersionDecision::Possible if observed.is_version_accepted() => Plan::default(),
         VersionDecision::Possible => {
             let accept =
-                || Plan::steps(vec![Step::Cluster(ClusterStep::AcceptVersion(observed.versions.wanted.clone()))]);
+                || Plan::steps(vec![Step::Cluster(ClusterStep::AcceptVersion(observed.wanted.version.clone()))]);
             back_up_first(observed).or_else(accept)
         }
         VersionDecision::Prepare(step) => Plan::steps(vec![step]),
@@ -24,7 +24,7 @@ pub fn before_any_change(observed: &Observed) -> Plan {
 
 /// What has to precede accepting another minor version, which may be irreversible.
 fn back_up_first(observed: &Observed) -> Plan {
-    match &observed.backup_first {
+    match &observed.objects.backup_first {
         BackupFirst::NotRequired | BackupFirst::Taken => Plan::default(),
         BackupFirst::ToTake => Plan::steps(vec![Step::Cluster(ClusterStep::TakeBackup)]),
         BackupFirst::Running(name) => {
@@ -52,10 +52,10 @@ fn back_up_first(observed: &Observed) -> Plan {
 /// What has to precede creating the first member of a new EtcdCluster. A recreated one continues with the data that it
 /// finds, if the version in its spec can read it.
 pub fn adopt_version(observed: &Observed) -> Option<Plan> {
-    let is_not_bootstrapped = observed.cluster_id.is_none() && !observed.versions.is_accepted();
-    let is_new = observed.peers.is_empty() && (observed.versions.accepted.is_none() || is_not_bootstrapped);
+    let is_not_bootstrapped = observed.recorded.cluster_id.is_none() && !observed.is_version_accepted();
+    let is_new = observed.objects.peers.is_empty() && (observed.recorded.version.is_none() || is_not_bootstrapped);
     let plan = before_any_change(observed);
     // A bootstrap that has started continues with the version that it started with.
-    let goes_on = observed.versions.accepted.is_some() && plan.steps.is_empty();
+    let goes_on = observed.recorded.version.is_some() && plan.steps.is_empty();
     Some(plan).filter(|plan| is_new && !goes_on && *plan != Plan::default())
 }

@@ -18,23 +18,23 @@ pub enum Stage {
 }
 
 pub fn stage_of(observed: &Observed) -> Stage {
-    if let Some(cluster_id) = observed.cluster_id {
+    if let Some(cluster_id) = observed.recorded.cluster_id {
         return Stage::Bootstrapped(cluster_id);
     }
-    if let Some(bootstrap) = &observed.bootstrap {
+    if let Some(bootstrap) = &observed.recorded.bootstrap {
         return Stage::Bootstrapping(bootstrap.clone());
     }
-    if observed.claims.values().any(|claim| claim.deleting) {
+    if observed.objects.claims.values().any(|claim| claim.deleting) {
         return Stage::ToWait("volume claims of an earlier cluster of this name are still being deleted");
     }
     // Claims that this very EtcdCluster has made for its bootstrap are not in its way, should that not be recorded any
     // more.
     let is_own = |claim: &Claim| claim.bootstrap.as_ref().is_some_and(|it| it.token == observed.uid);
-    if observed.restores && !observed.claims.values().all(is_own) {
+    if observed.wanted.restores && !observed.objects.claims.values().all(is_own) {
         return Stage::Refused(volumes_in_the_way(observed));
     }
-    let claimed = observed.claims.values().filter_map(|claim| claim.identity);
-    let recorded = observed.peers.values().filter(|peer| !peer.deleting).filter_map(|peer| peer.identity);
+    let claimed = observed.objects.claims.values().filter_map(|claim| claim.identity);
+    let recorded = observed.objects.peers.values().filter(|peer| !peer.deleting).filter_map(|peer| peer.identity);
     let mut earlier: Vec<ClusterId> = claimed.chain(recorded).map(|identity| identity.cluster_id).collect();
     earlier.sort_unstable();
     earlier.dedup();
@@ -44,10 +44,13 @@ pub fn stage_of(observed: &Observed) -> Stage {
         _ => return Stage::Refused(several_clusters(&earlier)),
     }
     // Members of an earlier cluster that still answer would be mistaken for those that are to be bootstrapped.
-    if observed.pods.values().any(|pod| pod.deleting) || observed.peers.values().any(|peer| peer.deleting) {
+    if observed.objects.pods.values().any(|pod| pod.deleting)
+        || observed.objects.peers.values().any(|peer| peer.deleting)
+    {
         return Stage::ToWait("members of an earlier cluster of this name are still being deleted");
     }
     let unknown: Vec<String> = observed
+        .objects
         .claims
         .iter()
         .filter(|(_, claim)| claim.bootstrap.is_none())
@@ -58,7 +61,7 @@ pub fn stage_of(observed: &Observed) -> Stage {
     }
     // Volumes without a known member: an earlier bootstrap was never observed to complete. It is repeated with its own
     // token, so that members which did start are found again instead of bootstrapped over.
-    let unfinished = observed.claims.values().find_map(|claim| claim.bootstrap.clone());
+    let unfinished = observed.objects.claims.values().find_map(|claim| claim.bootstrap.clone());
     Stage::ToRecord(
         unfinished.unwrap_or_else(|| Bootstrap { token: observed.uid.clone(), size: initial_size(observed) }),
     )
@@ -66,12 +69,13 @@ pub fn stage_of(observed: &Observed) -> Stage {
 
 /// A backup is restored to one member; the others get its data like every new member.
 fn initial_size(observed: &Observed) -> u32 {
-    if observed.restores { 1 } else { observed.replicas }
+    if observed.wanted.restores { 1 } else { observed.wanted.replicas }
 }
 
 /// It is ambiguous whether the user wants the data on the volumes or in the backup.
 fn volumes_in_the_way(observed: &Observed) -> String {
-    let names: Vec<String> = observed.claims.keys().map(|ordinal| observed.names.member_name(*ordinal)).collect();
+    let names: Vec<String> =
+        observed.objects.claims.keys().map(|ordinal| observed.names.member_name(*ordinal)).collect();
     format!(
         "a backup is to be restored, but there are volume claims of this cluster's name already ({}): delete them if the backup \
          is what you want, or create the cluster without spec.bootstrap.restore to go on with what is on them",

@@ -77,23 +77,23 @@ pub fn diagnose(observed: &Observed, ordinal: Ordinal, member: &Member) -> Optio
 /// Whether a finding of corruption could be confirmed now. If not, other diagnoses come first: a plan that can't be
 /// confirmed would block everything else.
 pub fn can_be_compared(observed: &Observed) -> bool {
-    let mut voters = observed.membership.iter().flat_map(Membership::voters);
+    let mut voters = observed.etcd.membership.iter().flat_map(Membership::voters);
     voters.all(|voter| observed.is_healthy(voter))
 }
 
 /// Why a member that ran before can't have its data any more, if so.
 pub fn data_loss(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> Option<String> {
     let name = observed.names.member_name(ordinal);
-    let pod = observed.pods.get(&ordinal);
+    let pod = observed.objects.pods.get(&ordinal);
     if let Some(refusal) = pod.and_then(|pod| refusal_of(pod, member_id)) {
         return Some(refusal.to_owned());
     }
-    if !observed.durable {
+    if !observed.wanted.durable {
         let runs_no_more = pod.is_none_or(|pod| pod.finished && !pod.deleting);
         return runs_no_more.then(|| "its data was in its pod, which has ended".to_owned());
     }
     let is_on_a_node = pod.is_some_and(|pod| pod.node.is_some());
-    match observed.claims.get(&ordinal) {
+    match observed.objects.claims.get(&ordinal) {
         None if !is_on_a_node => Some(format!("the volume claim {name} is gone")),
         // A claim that is being deleted can't be kept; it is deleted as soon as no pod uses it.
         Some(claim) if claim.deleting && !is_on_a_node => Some(format!("the volume claim {name} was deleted")),
@@ -104,7 +104,7 @@ pub fn data_loss(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> 
 /// Whether an old refusal of the gate is the only evidence of data loss. The data may be back by now; the next start
 /// will show it.
 fn has_stale_refusal(observed: &Observed, ordinal: Ordinal) -> bool {
-    let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
+    let problem = observed.objects.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
     let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
     refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
 }
@@ -118,11 +118,14 @@ fn refusal_of(pod: &Pod, member_id: MemberId) -> Option<&str> {
 }
 
 fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> Diagnosis {
-    let known =
-        if observed.membership.is_some() { &observed.observed_unhealthy_since } else { &observed.unhealthy_since };
+    let known = if observed.etcd.membership.is_some() {
+        &observed.remembered.unhealthy_since
+    } else {
+        &observed.recorded.unhealthy_since
+    };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
-    let Some(pod) = observed.pods.get(&ordinal) else { return Diagnosis::Blocked };
-    let bound_to = observed.claims.get(&ordinal).and_then(|claim| claim.node);
+    let Some(pod) = observed.objects.pods.get(&ordinal) else { return Diagnosis::Blocked };
+    let bound_to = observed.objects.claims.get(&ordinal).and_then(|claim| claim.node);
     let has = |kind: ProblemKind| matches!(&pod.problem, Some(problem) if problem.kind == kind);
     let node = if has(ProblemKind::NoNode) { bound_to } else { pod.node };
     if let Some(node) = node
@@ -137,7 +140,7 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
         return Diagnosis::Blocked;
     }
     if pod.deleting {
-        let overdue = pod.deleting_since.filter(|_| observed.membership.is_some());
+        let overdue = pod.deleting_since.filter(|_| observed.etcd.membership.is_some());
         return overdue.map_or(Diagnosis::Blocked, |at| Diagnosis::NotTerminating { since: at.max(since) });
     }
     if has(ProblemKind::NoNode) || has(ProblemKind::NoImage) || is_being_defragmented(observed, ordinal) {
@@ -151,15 +154,15 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
 /// costs nothing, and data that was in a pod can't be recovered by retrying.
 fn is_untested(observed: &Observed, ordinal: Ordinal) -> bool {
     let is_learner = observed.member(ordinal).is_some_and(|member| member.learner);
-    let is_new = observed.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
-    let is_proof = |(other, peer): (&Ordinal, &Peer)| peer.proven && !observed.outdated.contains_key(other);
-    let is_proven = !observed.outdated.contains_key(&ordinal) && observed.peers.iter().any(is_proof);
-    observed.durable && !is_learner && is_new && !is_proven
+    let is_new = observed.objects.peers.get(&ordinal).is_none_or(|peer| !peer.proven);
+    let is_proof = |(other, peer): (&Ordinal, &Peer)| peer.proven && !observed.objects.outdated.contains_key(other);
+    let is_proven = !observed.objects.outdated.contains_key(&ordinal) && observed.objects.peers.iter().any(is_proof);
+    observed.wanted.durable && !is_learner && is_new && !is_proven
 }
 
 /// A member does not answer during a defragmentation, which may take long.
 fn is_being_defragmented(observed: &Observed, ordinal: Ordinal) -> bool {
-    let last = observed.peers.get(&ordinal).and_then(|peer| peer.defragmented);
+    let last = observed.objects.peers.get(&ordinal).and_then(|peer| peer.defragmented);
     last.is_some_and(|last| observed.now - last.at < DEFRAGMENTATION)
 }
 
@@ -180,12 +183,14 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         Diagnosis::NodeDown { fenced: true, .. } => {
             Remedy::Replace("its volume is on a node that is out of service".to_owned())
         }
-        Diagnosis::NodeDown { since, .. } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+        Diagnosis::NodeDown { since, .. }
+            if observed.wanted.replace_after.is_some_and(|after| waited(*since, after)) =>
+        {
             Remedy::Replace("its node is down".to_owned())
         }
         // The data would be lost with the pod, so a restart is pointless.
-        Diagnosis::Unresponsive { since, .. } if !observed.durable => {
-            if observed.replace_after.is_some_and(|after| waited(*since, after)) {
+        Diagnosis::Unresponsive { since, .. } if !observed.wanted.durable => {
+            if observed.wanted.replace_after.is_some_and(|after| waited(*since, after)) {
                 Remedy::Replace("not answering".to_owned())
             } else {
                 Remedy::Wait
@@ -193,14 +198,16 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         }
         // It has never started, so a restart is pointless: it waits for its volume or its image.
         Diagnosis::Unresponsive { began: false, since, restarted, .. } => {
-            let after = observed.replace_after.map(|after| after.max(NOT_BEGUN));
+            let after = observed.wanted.replace_after.map(|after| after.max(NOT_BEGUN));
             if after.is_some_and(|after| waited(restarted.unwrap_or(*since), after)) {
                 Remedy::Replace("its pod does not start".to_owned())
             } else {
                 Remedy::Wait
             }
         }
-        Diagnosis::NotTerminating { since } if observed.replace_after.is_some_and(|after| waited(*since, after)) => {
+        Diagnosis::NotTerminating { since }
+            if observed.wanted.replace_after.is_some_and(|after| waited(*since, after)) =>
+        {
             Remedy::Replace("its pod does not terminate".to_owned())
         }
         Diagnosis::Unresponsive { since, restarted: None, .. } if waited(*since, restart_after(observed)) => {
@@ -209,12 +216,12 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
         // It can't be replaced. Starting may take long, so it gets time before the next restart.
         Diagnosis::Unresponsive { restarted: Some(at), .. }
             if waited(*at, RESTART_AGAIN_AFTER)
-                && (observed.membership.is_none() || observed.replace_after.is_none()) =>
+                && (observed.etcd.membership.is_none() || observed.wanted.replace_after.is_none()) =>
         {
             Remedy::RestartPod("member not answering".to_owned())
         }
         Diagnosis::Unresponsive { restarted: Some(at), .. }
-            if observed.replace_after.is_some_and(|after| waited(*at, after)) =>
+            if observed.wanted.replace_after.is_some_and(|after| waited(*at, after)) =>
         {
             Remedy::Replace("still not answering after a restart".to_owned())
         }
@@ -223,13 +230,13 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
 }
 
 pub fn restart_after(observed: &Observed) -> i64 {
-    observed.replace_after.unwrap_or(REPLACE_AFTER_DEFAULT) / 2
+    observed.wanted.replace_after.unwrap_or(REPLACE_AFTER_DEFAULT) / 2
 }
 
 /// Since when each unhealthy member has been unhealthy, for the next reconcile.
 pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, i64> {
-    let since = |id: MemberId| (id, observed.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
-    match &observed.membership {
+    let since = |id: MemberId| (id, observed.recorded.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
+    match &observed.etcd.membership {
         Some(membership) => {
             membership.members.iter().filter(|it| !observed.is_healthy(it)).map(|it| since(it.id)).collect()
         }
@@ -237,19 +244,19 @@ pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, i64> {
         None => {
             let known = known_members(observed).map(|(_, identity, _)| identity.member_id);
             let expected = members_of_pods(observed).map(|(_, identity)| identity.member_id);
-            known.chain(expected).chain(observed.unhealthy_since.keys().copied()).map(since).collect()
+            known.chain(expected).chain(observed.recorded.unhealthy_since.keys().copied()).map(since).collect()
         }
     }
 }
 
 /// The members according to the EtcdPeers, for when etcd can't be queried: ordinal, identity, and whether it ran.
 pub fn known_members(observed: &Observed) -> impl Iterator<Item = (Ordinal, Identity, bool)> {
-    observed.peers.iter().filter_map(|(ordinal, peer)| Some((*ordinal, peer.identity?, peer.started)))
+    observed.objects.peers.iter().filter_map(|(ordinal, peer)| Some((*ordinal, peer.identity?, peer.started)))
 }
 
 /// The members according to the annotations of their pods.
 pub fn members_of_pods(observed: &Observed) -> impl Iterator<Item = (Ordinal, Identity)> {
-    observed.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.expected?.identity?)))
+    observed.objects.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, pod.expected?.identity?)))
 }
 
 impl ProblemKind {

@@ -13,7 +13,7 @@ const HANDOVER_WITHIN: i64 = 120;
 
 /// Whether clients are drained from a member because it is about to be restarted.
 pub fn is_leaving(observed: &Observed, ordinal: Ordinal) -> bool {
-    let since = observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
+    let since = observed.objects.pods.get(&ordinal).and_then(|pod| pod.leaving_since);
     since.is_some_and(|since| observed.now - since < DRAIN_EXPIRES_AFTER) && restarts(observed, ordinal)
 }
 
@@ -21,13 +21,13 @@ pub fn is_leaving(observed: &Observed, ordinal: Ordinal) -> bool {
 /// Requests that a follower forwards to the leader in that moment are lost silently, and their clients wait for
 /// seconds; the leader's own clients get an error at once. So until then all clients connect to the leader.
 pub fn awaits_handover(observed: &Observed, ordinal: Ordinal) -> bool {
-    let Some(membership) = &observed.membership else { return false };
+    let Some(membership) = &observed.etcd.membership else { return false };
     let leader = observed.leader().and_then(|id| membership.member(id)).and_then(|leader| leader.ordinal);
     let Some(leader) = leader.filter(|leader| *leader != ordinal && restarts(observed, *leader)) else { return false };
     let serves = |pod: &Pod| pod.serves_clients && pod.ready && !pod.deleting;
     let has_come = |pod: &Pod| !pod.serves_clients && observed.now - pod.created < HANDOVER_WITHIN;
     membership.voters().count() > 2
-        && !observed.outdated.contains_key(&ordinal)
-        && observed.pods.get(&leader).is_some_and(serves)
-        && observed.pods.get(&ordinal).is_none_or(has_come)
+        && !observed.objects.outdated.contains_key(&ordinal)
+        && observed.objects.pods.get(&leader).is_some_and(serves)
+        && observed.objects.pods.get(&ordinal).is_none_or(has_come)
 }

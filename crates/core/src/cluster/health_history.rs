@@ -16,11 +16,11 @@ impl HealthHistory {
     /// Remembers an observation, and sets since when members have been observed unhealthy. Time without observations,
     /// or in which no member could have recovered, does not count against them.
     pub fn keep(&mut self, observed: &mut Observed) {
-        let looked_after = observed.membership.as_ref().filter(|_| observed.paused.is_none());
+        let looked_after = observed.etcd.membership.as_ref().filter(|_| observed.wanted.paused.is_none());
         let unhealthy = looked_after.iter().flat_map(|it| &it.members).filter(|member| !observed.is_healthy(member));
         let since = |id: MemberId| (id, self.unhealthy.get(&id).copied().unwrap_or(observed.now));
         self.unhealthy = unhealthy.map(|member| since(member.id)).collect();
-        observed.observed_unhealthy_since = self.unhealthy.clone();
+        observed.remembered.unhealthy_since = self.unhealthy.clone();
     }
 }
 
@@ -35,7 +35,7 @@ mod tests {
         observed.stop_answering(1);
         change(&mut observed);
         history.keep(&mut observed);
-        observed.observed_unhealthy_since.get(&identity_of(1).member_id).copied()
+        observed.remembered.unhealthy_since.get(&identity_of(1).member_id).copied()
     }
 
     #[test]
@@ -52,7 +52,7 @@ mod tests {
         let mut history = HealthHistory::default();
         for (start, change) in [
             (NOW, Observed::lose_quorum as fn(&mut Observed)),
-            (NOW + 100, |observed| observed.paused = Some("so".into())),
+            (NOW + 100, |observed| observed.wanted.paused = Some("so".into())),
         ] {
             assert_eq!(look(&mut history, start, |_| {}), Some(start));
             look(&mut history, start + 20, change);

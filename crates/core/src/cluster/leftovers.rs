@@ -15,15 +15,15 @@ const FORCE_DELETE_AFTER: i64 = 300;
 pub fn remove_leftovers(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let mut steps = Vec::new();
     let is_ours = |claim: &Claim| is_of_cluster(observed, membership.cluster_id, claim);
-    let claimed = observed.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
+    let claimed = observed.objects.claims.iter().filter(|(_, claim)| is_ours(claim)).map(|(ordinal, _)| *ordinal);
     let expected = members_of_pods(observed).filter(|(_, identity)| identity.cluster_id == membership.cluster_id);
     let left = claimed.chain(expected.map(|(ordinal, _)| ordinal));
-    let ordinals: BTreeSet<Ordinal> = observed.peers.keys().copied().chain(left).collect();
+    let ordinals: BTreeSet<Ordinal> = observed.objects.peers.keys().copied().chain(left).collect();
     let is_member = |ordinal: &Ordinal| membership.members.iter().any(|member| member.ordinal == Some(*ordinal));
     for ordinal in ordinals.into_iter().filter(|ordinal| !observed.is_desired(*ordinal) && !is_member(ordinal)) {
         steps.extend(delete_leftovers(observed, membership, ordinal));
-        let has_left = !observed.pods.contains_key(&ordinal) && !observed.claims.contains_key(&ordinal);
-        let peer = observed.peers.get(&ordinal);
+        let has_left = !observed.objects.pods.contains_key(&ordinal) && !observed.objects.claims.contains_key(&ordinal);
+        let peer = observed.objects.peers.get(&ordinal);
         if has_left && peer.is_some_and(|peer| !peer.deleting) {
             steps.push(Step::Member(ordinal, MemberStep::DeletePeer));
         }
@@ -37,9 +37,13 @@ pub fn delete_leftovers(observed: &Observed, membership: &Membership, ordinal: O
     // A current member keeps what it has, whatever its name or address is now.
     let is_member =
         |identity: Option<Identity>| identity.is_some_and(|identity| membership.member(identity.member_id).is_some());
-    let claim = observed.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
+    let claim = observed.objects.claims.get(&ordinal).filter(|claim| !claim.deleting && !is_member(claim.identity));
     let ours = claim.filter(|claim| is_of_cluster(observed, membership.cluster_id, claim));
-    let pod = observed.pods.get(&ordinal).filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
+    let pod = observed
+        .objects
+        .pods
+        .get(&ordinal)
+        .filter(|pod| !is_member(pod.expected.and_then(|expected| expected.identity)));
     let pod = pod.and_then(|pod| stop_pod_of_removed(observed, ordinal, pod));
     ours.map(|_| Step::Member(ordinal, MemberStep::DeleteClaim)).into_iter().chain(pod).collect()
 }
@@ -61,8 +65,8 @@ pub fn is_unmarked_initial_claim(claim: &Claim, bootstrap: &Bootstrap) -> bool {
 /// How a cluster was bootstrapped. For a recreated EtcdCluster, only the claims of the earlier one record it.
 pub fn bootstrap_of(observed: &Observed, cluster_id: ClusterId) -> Option<Bootstrap> {
     let of_this = |claim: &&Claim| claim.identity.is_none_or(|identity| identity.cluster_id == cluster_id);
-    let noted = || observed.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
-    observed.bootstrap.clone().or_else(noted)
+    let noted = || observed.objects.claims.values().filter(of_this).find_map(|claim| claim.bootstrap.clone());
+    observed.recorded.bootstrap.clone().or_else(noted)
 }
 
 /// Deletes the pod of a member that was removed. If its node is down, or it does not terminate, nothing else would ever

@@ -18,7 +18,7 @@ const SHORT_PAUSE: i64 = 10;
 /// alarm without a member (0) is about the current ones.
 pub fn disarm_orphans(observed: &Observed, membership: &Membership) -> Vec<Step> {
     let is_about_others = |id: MemberId| id != MemberId::default() && membership.member(id).is_none();
-    observed.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(disarm).collect()
+    observed.etcd.alarms.iter().filter(|alarm| is_about_others(alarm.member_id)).copied().map(disarm).collect()
 }
 
 fn disarm(alarm: Alarm) -> Step {
@@ -28,7 +28,7 @@ fn disarm(alarm: Alarm) -> Step {
 pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
     let mut steps = Vec::new();
     let all_healthy = membership.members.iter().all(|member| observed.is_healthy(member));
-    if observed.defragments && all_healthy {
+    if observed.wanted.defragments && all_healthy {
         steps.extend(alarms_without_cause(observed, membership).map(disarm));
         steps.extend(
             next_to_defragment(observed, membership).into_iter().flat_map(|ordinal| defragment(observed, ordinal)),
@@ -39,7 +39,7 @@ pub fn next_maintenance(observed: &Observed, membership: &Membership) -> Plan {
 
 /// It is recorded first, so that a defragmentation that takes too long is not started again and again.
 fn defragment(observed: &Observed, ordinal: Ordinal) -> [Step; 2] {
-    let defragmentation = Defragmentation { at: observed.now, compacted: observed.compacted };
+    let defragmentation = Defragmentation { at: observed.now, compacted: observed.etcd.compacted };
     [
         Step::Member(ordinal, MemberStep::RecordDefragmentation { defragmentation }),
         Step::Member(ordinal, MemberStep::Defragment),
@@ -48,7 +48,7 @@ fn defragment(observed: &Observed, ordinal: Ordinal) -> [Step; 2] {
 
 /// Whether etcd refuses writes because a database has reached its quota.
 pub fn is_out_of_space(observed: &Observed) -> bool {
-    observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace)
+    observed.etcd.alarms.iter().any(|alarm| alarm.kind == AlarmKind::NoSpace)
 }
 
 /// The alarms about space, once every database has room.
@@ -57,12 +57,12 @@ fn alarms_without_cause<'a>(observed: &'a Observed, membership: &'a Membership) 
         |member: &Member| observed.answer_of(member).is_some_and(|answer| is_roomy(observed, answer.db_size));
     let all_have_room = membership.members.iter().all(has_room);
     let of_members = move |alarm: &&Alarm| membership.member(alarm.member_id).is_some();
-    let alarms = observed.alarms.iter().filter(move |alarm| alarm.kind == AlarmKind::NoSpace && all_have_room);
+    let alarms = observed.etcd.alarms.iter().filter(move |alarm| alarm.kind == AlarmKind::NoSpace && all_have_room);
     alarms.filter(of_members).copied()
 }
 
 fn is_roomy(observed: &Observed, size: i64) -> bool {
-    size < observed.quota / 100 * ROOMY_PERCENT
+    size < observed.objects.quota / 100 * ROOMY_PERCENT
 }
 
 /// The member whose database is defragmented next: the leader last, so that the leadership moves as rarely as possible.
@@ -75,13 +75,14 @@ fn next_to_defragment(observed: &Observed, membership: &Membership) -> Option<Or
 
 fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
     let Some(answer) = observed.answer_of(member) else { return false };
-    let peer = member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal));
+    let peer = member.ordinal.and_then(|ordinal| observed.objects.peers.get(&ordinal));
     let last = peer.and_then(|peer| peer.defragmented);
     let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
     if is_out_of_space(observed) && !is_roomy(observed, answer.db_size) {
         // Room is made by compacting history. The size in use does not show that: etcd counts what a compaction frees
         // only with the next write, and there is none.
-        let made_room = last.is_none_or(|last| observed.compacted.is_some() && last.compacted != observed.compacted);
+        let made_room =
+            last.is_none_or(|last| observed.etcd.compacted.is_some() && last.compacted != observed.etcd.compacted);
         return rested(if made_room { SHORT_PAUSE } else { PAUSE });
     }
     let unused = answer.db_size - answer.db_in_use;

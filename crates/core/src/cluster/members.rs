@@ -21,10 +21,10 @@ const STARTS_WITHIN: i64 = 120;
 pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
     let mut steps = Vec::new();
     for ordinal in Ordinal::first(bootstrap.size) {
-        if !observed.peers.contains_key(&ordinal) {
+        if !observed.objects.peers.contains_key(&ordinal) {
             steps.push(Step::Member(ordinal, MemberStep::CreatePeer { initial: true, model: model_of_new(observed) }));
         }
-        if observed.durable && !observed.claims.contains_key(&ordinal) {
+        if observed.wanted.durable && !observed.objects.claims.contains_key(&ordinal) {
             steps.push(Step::Member(
                 ordinal,
                 MemberStep::CreateClaim { bootstrap: Some(bootstrap.clone()), identity: None },
@@ -46,9 +46,10 @@ pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<
 pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<Step> {
     let mut steps = Vec::new();
     let bootstrap = bootstrap_of(observed, cluster_id);
-    let ordinals: BTreeSet<Ordinal> = observed.peers.keys().chain(observed.claims.keys()).copied().collect();
+    let ordinals: BTreeSet<Ordinal> =
+        observed.objects.peers.keys().chain(observed.objects.claims.keys()).copied().collect();
     for &ordinal in &ordinals {
-        let (peer, claim) = (observed.peers.get(&ordinal), observed.claims.get(&ordinal));
+        let (peer, claim) = (observed.objects.peers.get(&ordinal), observed.objects.claims.get(&ordinal));
         let recorded = peer.and_then(|peer| Some((peer.identity?, peer.started)));
         // An EtcdPeer that was recreated a moment ago records no identity yet; its claim does.
         let claimed = claim.and_then(|claim| claim.identity).filter(|identity| identity.cluster_id == cluster_id);
@@ -75,7 +76,7 @@ pub fn restart_known_members(observed: &Observed, cluster_id: ClusterId) -> Vec<
         });
         // As always, the pod is annotated that it must have data before anything relies on that data.
         let is_annotated = matches!(run, Some(Step::Member(_, MemberStep::CreatePod { .. })))
-            || observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
+            || observed.objects.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected));
         steps.extend(run);
         if let (None, Some((identity, started)), true) = (recorded, known, is_annotated) {
             steps.push(Step::Member(ordinal, MemberStep::RecordMember { identity, started }));
@@ -95,11 +96,11 @@ pub fn keep_members_running(observed: &Observed, membership: &Membership) -> Vec
 fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Ordinal, member: &Member) -> Vec<Step> {
     let mut steps = Vec::new();
     let identity = Identity { member_id: member.id, cluster_id: membership.cluster_id };
-    let peer = observed.peers.get(&ordinal);
+    let peer = observed.objects.peers.get(&ordinal);
     let recorded = peer.filter(|peer| peer.identity == Some(identity));
     // A claim that was created for a learner may have been taken as proof that it ran; the membership is authoritative.
     // A member that answers has started too, even if the others don't know it yet.
-    let answers = matches!(observed.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
+    let answers = matches!(observed.etcd.answers.get(&ordinal), Some(Ok(answer)) if answer.identity == identity);
     let started = member.started || answers;
     if peer.is_none() {
         steps.push(Step::Member(ordinal, MemberStep::CreatePeer { initial: false, model: model_of_new(observed) }));
@@ -112,9 +113,9 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
     if !started {
         steps.extend(record.clone());
     }
-    let claim = observed.claims.get(&ordinal);
+    let claim = observed.objects.claims.get(&ordinal);
     match claim {
-        None if observed.durable && !started => {
+        None if observed.wanted.durable && !started => {
             steps.push(Step::Member(ordinal, MemberStep::CreateClaim { bootstrap: None, identity: Some(identity) }));
         }
         // For a learner before it starts: the claim may belong to an earlier member, and be annotated with it.
@@ -130,7 +131,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
     if started && !observed.is_healthy(member) && data_loss(observed, ordinal, member.id).is_some() {
         return steps;
     }
-    match observed.pods.get(&ordinal) {
+    match observed.objects.pods.get(&ordinal) {
         Some(pod) if is_fenced(observed, pod) => steps.push(fence(ordinal)),
         Some(pod) if expects_another_member(pod.expected, identity) => {
             steps.extend(stop_pod_of_removed(observed, ordinal, pod))
@@ -166,8 +167,8 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
     let tells = |step: &Step| {
         matches!(step, Step::Member(_, MemberStep::AnnotatePod { .. }) | Step::Member(_, MemberStep::CreatePod { .. }))
     };
-    let is_annotated =
-        observed.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected)) || steps.iter().any(tells);
+    let is_annotated = observed.objects.pods.get(&ordinal).is_some_and(|pod| pod.expected == Some(expected))
+        || steps.iter().any(tells);
     if started && is_annotated {
         steps.extend(record);
     }
@@ -187,7 +188,7 @@ fn expects_another_member(expected: Option<ExpectedData>, identity: Identity) ->
 /// Whether an administrator confirms that a pod no longer runs, although its node can't report it, and the member can
 /// run elsewhere.
 fn is_fenced(observed: &Observed, pod: &Pod) -> bool {
-    observed.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
+    observed.wanted.durable && pod.node.is_some_and(|node| node.fenced && node.down_since.is_some())
 }
 
 fn fence(ordinal: Ordinal) -> Step {
@@ -197,9 +198,9 @@ fn fence(ordinal: Ordinal) -> Step {
 /// Creates the pod, or deletes one that will never run again so that it can be recreated. No pod is created on a claim
 /// that is being deleted: it could not run, and might block the deletion of the claim.
 fn run_pod(observed: &Observed, ordinal: Ordinal, start: Start) -> Option<Step> {
-    match observed.pods.get(&ordinal) {
-        None if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
-        None if observed.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
+    match observed.objects.pods.get(&ordinal) {
+        None if observed.objects.claims.get(&ordinal).is_some_and(|claim| claim.deleting) => None,
+        None if observed.objects.peers.get(&ordinal).is_some_and(|peer| peer.deleting) => None,
         None => Some(Step::Member(ordinal, MemberStep::CreatePod { start })),
         Some(pod) if is_fenced(observed, pod) => Some(fence(ordinal)),
         Some(pod) if pod.finished && !pod.deleting => {
@@ -216,7 +217,7 @@ fn run_pod(observed: &Observed, ordinal: Ordinal, start: Start) -> Option<Step> 
 /// Whether a pod and its claim block each other: the pod can't be scheduled while the claim is being deleted, and the
 /// claim is not deleted while a pod uses it.
 fn is_blocked_by_its_claim(observed: &Observed, ordinal: Ordinal, pod: &Pod) -> bool {
-    pod.node.is_none() && observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
+    pod.node.is_none() && observed.objects.claims.get(&ordinal).is_some_and(|claim| claim.deleting)
 }
 
 fn entry(observed: &Observed, ordinal: Ordinal) -> (String, String) {

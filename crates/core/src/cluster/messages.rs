@@ -35,7 +35,9 @@ fn describe_for_cluster(step: &ClusterStep) -> Option<(ConditionReason, String)>
         ClusterStep::Disarm(Alarm { kind, .. }) => {
             (ConditionReason::DisarmingAlarm, format!("disarming the {kind:?} alarm"))
         }
-        ClusterStep::RecordLogVersion(_) => return None,
+        ClusterStep::RecordLogVersion(_) | ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. } => {
+            return None;
+        }
     })
 }
 
@@ -70,6 +72,7 @@ fn describe_for_member(observed: &Observed, ordinal: Ordinal, step: &MemberStep)
         | MemberStep::RecordReplacement { .. }
         | MemberStep::RecordDefragmentation { .. }
         | MemberStep::MarkClaim { .. }
+        | MemberStep::RepairClaim
         | MemberStep::AnnotatePod { .. } => return None,
     })
 }

@@ -5,8 +5,8 @@
 //! - [`plan`] is on top and puts everything in order. No file here uses one that uses it.
 //! - Life of a cluster: [`bootstrap`] and [`initial_members`], `members` (the objects of members), `scaling` with
 //!   `removal` (may a voter go?), [`quorum`] and `leftovers` (what is deleted after it), `maintenance`,
-//!   [`disruption_budget`].
-//! - Unhealthy members: [`diagnosis`], `recovery`, [`health_history`], [`corruption`].
+//!   `shared_objects` (Services and PodDisruptionBudget).
+//! - Unhealthy members: [`diagnosis`], `recovery`, [`health_history`], [`corruption`] with [`corruption_history`].
 //! - Changes of the spec: [`spec_diff`], `acceptance` (of a version) with `versions`, `flags` and [`upgrade_backup`];
 //!   `rollout` with `recreate`, `draining`, [`progress`] and [`rollout_slots`] (which clusters may restart members);
 //!   [`volumes`].
@@ -15,9 +15,9 @@
 mod acceptance;
 pub mod bootstrap;
 pub mod corruption;
+pub mod corruption_history;
 pub mod cpu;
 pub mod diagnosis;
-pub mod disruption_budget;
 mod draining;
 mod flags;
 pub mod health_history;
@@ -37,6 +37,7 @@ pub mod requeue;
 mod rollout;
 pub mod rollout_slots;
 pub(crate) mod scaling;
+mod shared_objects;
 pub mod spec_diff;
 pub mod status;
 pub mod step;

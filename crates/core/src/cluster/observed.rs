@@ -5,18 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
 pub use etcd_operator_protocol::ids::{ClusterId, MemberId};
+use semver::Version;
 
 use crate::cluster::spec_diff::SpecDiff;
 use crate::names::ClusterNames;
 use crate::ordinal::Ordinal;
 
-/// The input of every decision. Maps are keyed by ordinal, the number at the end of a member's name. Times are in
-/// seconds since 1970, durations in seconds.
+/// The input of every decision, by where it comes from. Maps are keyed by ordinal. Times are in seconds since 1970,
+/// durations in seconds.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub names: ClusterNames,
     /// The UID of the EtcdCluster. No other object ever had it or will have it.
     pub uid: String,
+    pub now: i64,
+    pub wanted: Wanted,
+    pub recorded: Recorded,
+    pub objects: Objects,
+    pub etcd: Etcd,
+    pub remembered: Remembered,
+}
+
+/// What the user asks for, in the EtcdCluster.
+#[derive(Clone, Debug)]
+pub struct Wanted {
     /// The desired number of members.
     pub replicas: u32,
     /// Whether members keep their data in claims. If not, the data is lost with the pod.
@@ -27,71 +39,101 @@ pub struct Observed {
     pub deleting: bool,
     /// Where the cluster is marked as paused, if it is. Nothing is changed while it is.
     pub paused: Option<String>,
-    pub now: i64,
     /// How long a member may be unreachable before it is replaced. `None`: forever.
     pub replace_after: Option<i64>,
     /// Whether databases are defragmented.
     pub defragments: bool,
-    /// The quota of a database, in bytes.
-    pub quota: i64,
+    /// Whether members may be replaced to move them to other volumes.
+    pub migrates: bool,
+    /// The desired version of etcd, in the form `3.6.16`.
+    pub version: String,
+    /// The flags in the spec, without leading dashes.
+    pub flags: Vec<String>,
+}
+
+/// What the operator has recorded in the status of the EtcdCluster.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
     /// How the cluster is bootstrapped, recorded before it was.
     pub bootstrap: Option<Bootstrap>,
     /// The ID that etcd gave the cluster. Once it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<ClusterId>,
-    pub versions: Versions,
-    /// The state of the backup that precedes an upgrade to another minor version.
-    pub backup_first: BackupFirst,
-    /// How the spec differs from what a member was created from, for every member that is outdated.
-    pub outdated: BTreeMap<Ordinal, SpecDiff>,
-    /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
-    pub has_rollout_slot: bool,
-    /// Whether members may be replaced to move them to other volumes.
-    pub migrates: bool,
+    /// The desired version that was last found possible. New members are created with it.
+    pub version: Option<String>,
+    /// The number of voters in the last status.
+    pub voters: usize,
+    /// The earliest version whose entries may remain in the members' logs, if known.
+    pub oldest_log: Option<String>,
+    /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
+    pub unhealthy_since: BTreeMap<MemberId, i64>,
+}
+
+/// What exists in Kubernetes.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
     pub peers: BTreeMap<Ordinal, Peer>,
     pub pods: BTreeMap<Ordinal, Pod>,
     pub claims: BTreeMap<Ordinal, Claim>,
+    /// How the spec differs from what a member was created from, for every member that is outdated.
+    pub outdated: BTreeMap<Ordinal, SpecDiff>,
+    /// The quota of a database that the members were created with, in bytes.
+    pub quota: i64,
+    /// The state of the backup that precedes an upgrade to another minor version.
+    pub backup_first: BackupFirst,
+    pub shared: SharedObjects,
+}
+
+/// The objects that every cluster has beside those of its members, as far as they are as this process applied them: an
+/// object that is missing, or that another client has changed since, is not here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedObjects {
+    pub services: BTreeSet<ServiceKind>,
+    /// How many voters the PodDisruptionBudget keeps available.
+    pub min_available: Option<usize>,
+}
+
+/// A Service of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServiceKind {
+    /// The headless one, by which members and `etcdctl --discovery-srv` find each member.
+    Peers,
+    /// The one that clients connect to.
+    Clients,
+}
+
+impl ServiceKind {
+    pub const ALL: [ServiceKind; 2] = [ServiceKind::Peers, ServiceKind::Clients];
+}
+
+/// What etcd itself reports.
+#[derive(Clone, Debug, Default)]
+pub struct Etcd {
     /// The response of each member that was queried, or why there was none.
     pub answers: BTreeMap<Ordinal, Result<Answer, String>>,
     /// The membership as a quorum knows it. `None` only ever means that no quorum could be queried.
     pub membership: Option<Membership>,
     /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
     pub local_membership: Option<Membership>,
-    /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
-    pub unhealthy_since: BTreeMap<MemberId, i64>,
-    /// The same as observed by this process itself, while a quorum answered and the cluster was not paused.
-    pub observed_unhealthy_since: BTreeMap<MemberId, i64>,
+    /// The cluster version that the members agreed on, as etcd reports it, or last reported it while it can't be
+    /// queried.
+    pub cluster_version: Option<String>,
+    /// The target of a downgrade that is in progress.
+    pub downgrade: Option<String>,
     pub alarms: BTreeSet<Alarm>,
     /// The revision up to which history was compacted. Queried only when space is short.
     pub compacted: Option<i64>,
+}
+
+/// What only this process knows, from earlier observations of this cluster and of others.
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    /// Since when each unhealthy member was observed to be unhealthy, by ID, while a quorum answered and the cluster was
+    /// not paused.
+    pub unhealthy_since: BTreeMap<MemberId, i64>,
     /// The members whose data differs from that of a majority, by ID.
     pub differing: BTreeSet<MemberId>,
-}
-
-/// The versions of etcd that matter, in the form `3.6.16`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Versions {
-    /// The desired version, from the spec.
-    pub wanted: String,
-    /// The desired version that was last found possible. New members are created with it.
-    pub accepted: Option<String>,
-    /// The cluster version that the members agreed on, as etcd reports it, or last reported it while it can't be
-    /// queried.
-    pub cluster: Option<String>,
-    /// The latest data version annotated on the members' claims.
-    pub noted: Option<String>,
-    /// The target of a downgrade that is in progress.
-    pub downgrade: Option<String>,
-    /// The earliest version whose entries may remain in the members' logs, if known.
-    pub oldest_log: Option<String>,
-    /// The flags in the spec, without leading dashes.
-    pub flags: Vec<String>,
-}
-
-impl Versions {
-    /// Whether the desired version was found possible.
-    pub fn is_accepted(&self) -> bool {
-        self.accepted.as_ref() == Some(&self.wanted)
-    }
+    /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
+    pub has_rollout_slot: bool,
 }
 
 /// An alarm of etcd, raised when it can't continue by itself. It stays until a client disarms it.
@@ -243,6 +285,8 @@ pub struct Claim {
     pub version: Option<String>,
     /// The node that its volume is bound to, if any. Observed only if the pod can't be scheduled.
     pub node: Option<Node>,
+    /// Whether it lacks a label or an owner that it should have, or has another one.
+    pub strayed: bool,
     /// The size of its volume, as Kubernetes writes it.
     pub size: Option<String>,
     /// Whether it requests less space than the spec.
@@ -289,13 +333,24 @@ pub struct Member {
 }
 
 impl Observed {
+    /// Whether the desired version was found possible.
+    pub fn is_version_accepted(&self) -> bool {
+        self.recorded.version.as_ref() == Some(&self.wanted.version)
+    }
+
+    /// The latest version of the data that is annotated on the claims: all that is left of a cluster that was deleted.
+    pub fn noted_version(&self) -> Option<Version> {
+        let noted = self.objects.claims.values().filter_map(|claim| claim.version.as_deref());
+        noted.filter_map(|version| Version::parse(version).ok()).max()
+    }
+
     /// Whether the spec asks for a member of this ordinal.
     pub fn is_desired(&self, ordinal: Ordinal) -> bool {
-        ordinal.is_among_first(self.replicas)
+        ordinal.is_among_first(self.wanted.replicas)
     }
 
     pub fn member(&self, ordinal: Ordinal) -> Option<&Member> {
-        self.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
+        self.etcd.membership.as_ref()?.members.iter().find(|member| member.ordinal == Some(ordinal))
     }
 
     /// The name of a member, or its ID if this operator did not create it.
@@ -311,29 +366,29 @@ impl Observed {
 
     /// The response of the process that runs under a member's name, if there is one.
     pub fn answer_of(&self, member: &Member) -> Option<&Answer> {
-        self.answers.get(&member.ordinal?)?.as_ref().ok()
+        self.etcd.answers.get(&member.ordinal?)?.as_ref().ok()
     }
 
     /// Whether the process that runs under this ordinal answers at all.
     pub fn is_reached(&self, ordinal: Ordinal) -> bool {
-        matches!(self.answers.get(&ordinal), Some(Ok(_)))
+        matches!(self.etcd.answers.get(&ordinal), Some(Ok(_)))
     }
 
     /// Whether a member's pod is terminating.
     pub fn is_stopping(&self, member: &Member) -> bool {
-        member.ordinal.and_then(|ordinal| self.pods.get(&ordinal)).is_some_and(|pod| pod.deleting)
+        member.ordinal.and_then(|ordinal| self.objects.pods.get(&ordinal)).is_some_and(|pod| pod.deleting)
     }
 
     /// Whether a member's data is known to be wrong, because it differs from that of a majority. An alarm alone is no
     /// proof: etcd blames the member that differs from the leader.
     pub fn is_corrupt(&self, member: &Member) -> bool {
-        self.differing.contains(&member.id)
+        self.remembered.differing.contains(&member.id)
     }
 
     /// The member that most others see as the leader.
     pub fn leader(&self) -> Option<MemberId> {
         let mut votes: BTreeMap<MemberId, usize> = BTreeMap::new();
-        for answer in self.answers.values().flatten() {
+        for answer in self.etcd.answers.values().flatten() {
             if let Some(leader) = answer.leader {
                 *votes.entry(leader).or_default() += 1;
             }

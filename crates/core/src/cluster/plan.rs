@@ -15,8 +15,9 @@ use crate::cluster::recovery::{recover_members, restart_unresponsive_initial_mem
 use crate::cluster::recreate::{recreate_broken, recreate_stopped_members};
 use crate::cluster::rollout::next_change;
 use crate::cluster::scaling::next_membership_change;
+use crate::cluster::shared_objects::apply_shared_objects;
 pub use crate::cluster::step::{ClusterStep, MemberStep, Model, Plan, Start, Step, Waiting};
-use crate::cluster::volumes::{grow_claims, next_migration};
+use crate::cluster::volumes::{grow_claims, next_migration, repair_claims};
 use crate::ordinal::Ordinal;
 
 /// Whether a step is also planned from a live observation. A cache may be stale: that is good enough to create
@@ -28,10 +29,10 @@ pub fn is_confirmed(step: &Step, live: &Observed) -> bool {
 pub fn plan(observed: &Observed) -> Plan {
     // Kubernetes garbage-collects what the cluster owns. It does not own the claims, unless the user wants them
     // deleted.
-    if observed.deleting {
+    if observed.wanted.deleting {
         return Plan::default();
     }
-    if let Some(source) = &observed.paused {
+    if let Some(source) = &observed.wanted.paused {
         return Plan::waiting(WaitReason::Paused, format!("paused: {source}"));
     }
     let planned = match stage_of(observed) {
@@ -42,7 +43,9 @@ pub fn plan(observed: &Observed) -> Plan {
         Stage::Bootstrapping(bootstrap) => form_cluster(observed, &bootstrap),
         Stage::Bootstrapped(cluster_id) => keep(observed, cluster_id),
     };
-    without_obsolete_pods(planned)
+    let Plan { steps, waiting } = without_obsolete_pods(planned);
+    let first = apply_shared_objects(observed).into_iter().chain(repair_claims(observed));
+    Plan { steps: first.chain(steps).collect(), waiting }
 }
 
 /// A member that is about to be recreated or removed gets no pod first. Kubernetes may reject the pod, and a failed
@@ -63,7 +66,7 @@ fn without_obsolete_pods(plan: Plan) -> Plan {
 /// Starts all initial members at once. The cluster is bootstrapped when a quorum of them answers.
 fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
     let expected = initial_members::cluster_id(&observed.names, bootstrap);
-    match &observed.membership {
+    match &observed.etcd.membership {
         Some(membership) if membership.cluster_id == expected => {
             return Plan::steps(vec![Step::Cluster(ClusterStep::RecordClusterId(expected))]);
         }
@@ -84,12 +87,12 @@ const REACHED_WITHIN: i64 = 60;
 
 /// How many initial members answer. Members that are healthy but unreachable for the operator are reported.
 fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
-    let answering = observed.answers.values().filter(|answer| answer.is_ok()).count();
+    let answering = observed.etcd.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of {} initial members answer", bootstrap.size);
     // A pod that has only just become ready may be reached at the next reconcile.
     let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
     let is_unreached = |(ordinal, pod): &(&Ordinal, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
-    let unreached = observed.pods.iter().filter(is_unreached);
+    let unreached = observed.objects.pods.iter().filter(is_unreached);
     let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.names.member_name(*ordinal)).collect();
     if unreached.is_empty() {
         return message;
@@ -98,7 +101,7 @@ fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
 }
 
 fn keep(observed: &Observed, cluster_id: ClusterId) -> Plan {
-    let Some(membership) = &observed.membership else {
+    let Some(membership) = &observed.etcd.membership else {
         if let Some(plan) = adopt_version(observed) {
             return plan;
         }

@@ -89,7 +89,7 @@ fn urgency(diagnosis: &Diagnosis) -> u8 {
 fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMember, why: &str) -> Option<Plan> {
     let UnhealthyMember { ordinal, member, .. } = *unhealthy;
     let name = observed.names.member_name(ordinal);
-    let last = observed.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
+    let last = observed.objects.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
     let mut steps = Vec::new();
     if last.is_none_or(|last| last.member_id != member.id) {
         if let Some(last) = last.filter(|last| observed.now < last.at + wait_after(last)) {
@@ -151,8 +151,8 @@ pub fn restart_unresponsive_pod(observed: &Observed) -> Option<Step> {
 /// created. The cluster may already serve and be unreachable only for the operator: members that the kubelet reports
 /// ready are left alone, and so are those that keep their data in their pods.
 pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> {
-    let hangs = |pod: &Pod| pod.began && observed.durable && !pod.ready;
-    let silent = observed.pods.iter().find(|(ordinal, pod)| {
+    let hangs = |pod: &Pod| pod.began && observed.wanted.durable && !pod.ready;
+    let silent = observed.objects.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
         let age = observed.now - pod.created;
         // A pod that has never started waits for its volume or its image, and has nothing to lose.
@@ -169,13 +169,13 @@ fn restart(observed: &Observed, (ordinal, why): (Ordinal, String)) -> Option<Ste
     let is_member = |pod: &Pod| {
         let identity = pod.expected.and_then(|expected| expected.identity);
         let has = |it: &Membership| identity.is_some_and(|identity| it.member(identity.member_id).is_some());
-        observed.membership.as_ref().is_none_or(has)
+        observed.etcd.membership.as_ref().is_none_or(has)
     };
     let is_busy = |(other, pod): (&Ordinal, &Pod)| {
         let young = observed.now - pod.created < restart_after(observed);
         pod.deleting || (young && !observed.is_reached(*other))
     };
-    let mut others = observed.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));
+    let mut others = observed.objects.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));
     let free = !others.any(is_busy);
     free.then_some(Step::Member(ordinal, MemberStep::RestartPod { why }))
 }

@@ -13,7 +13,8 @@ const WHILE_HEALTHY: Duration = Duration::from_secs(10);
 
 /// How long to wait after a plan was carried out.
 pub fn when_to_look_again(plan: &Plan, observed: &Observed) -> Duration {
-    let all_answer = observed.answers.len() == observed.peers.len() && observed.answers.values().all(Result::is_ok);
+    let all_answer = observed.etcd.answers.len() == observed.objects.peers.len()
+        && observed.etcd.answers.values().all(Result::is_ok);
     let is_short = |waiting: &Waiting| waiting.reason.pace() == Pace::Short;
     match plan {
         Plan { steps, waiting } if !steps.is_empty() || waiting.as_ref().is_some_and(is_short) => WHILE_CHANGING,
@@ -43,9 +44,9 @@ mod tests {
         );
         assert_eq!(after(Plan::waiting(WaitReason::Draining, "short"), &observed), WHILE_CHANGING);
         assert_eq!(after(Plan::waiting(WaitReason::QuorumAtRisk, "long"), &observed), WHILE_UNHEALTHY);
-        observed.answers.insert(Ordinal(2), Err("timed out".to_owned()));
+        observed.etcd.answers.insert(Ordinal(2), Err("timed out".to_owned()));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY);
-        observed.answers.remove(&Ordinal(2));
+        observed.etcd.answers.remove(&Ordinal(2));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY, "one was not even asked");
     }
 }

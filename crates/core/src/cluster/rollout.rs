@@ -16,7 +16,7 @@ use crate::ordinal::Ordinal;
 
 /// Whether there is nothing to change or to revert.
 fn is_up_to_date(observed: &Observed) -> bool {
-    observed.outdated.is_empty() && observed.versions.is_accepted() && observed.versions.downgrade.is_none()
+    observed.objects.outdated.is_empty() && observed.is_version_accepted() && observed.etcd.downgrade.is_none()
 }
 
 /// The next step of the rollout, if all members are healthy.
@@ -33,18 +33,21 @@ pub fn next_change(observed: &Observed, membership: &Membership) -> Plan {
 
 /// A member that was recreated and has not been observed healthy since.
 fn starting_member<'a>(observed: &Observed, membership: &'a Membership) -> Option<&'a Member> {
-    let is_proven = |ordinal: Ordinal| observed.peers.get(&ordinal).is_none_or(|peer| peer.proven);
+    let is_proven = |ordinal: Ordinal| observed.objects.peers.get(&ordinal).is_none_or(|peer| peer.proven);
     membership.voters().find(|it| !observed.is_healthy(it) && it.ordinal.is_some_and(|ordinal| !is_proven(ordinal)))
 }
 
 /// Changes that need no restart.
 fn change_in_place(observed: &Observed, membership: &Membership) -> Plan {
     let running = |ordinal: &&Ordinal| {
-        let pod = observed.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
+        let pod = observed.objects.pods.get(ordinal).is_some_and(|pod| !pod.deleting);
         pod && membership.members.iter().any(|member| member.ordinal == Some(**ordinal))
     };
-    let in_place =
-        observed.outdated.iter().filter(|(ordinal, change)| change.method < UpdateMethod::Restart && running(ordinal));
+    let in_place = observed
+        .objects
+        .outdated
+        .iter()
+        .filter(|(ordinal, change)| change.method < UpdateMethod::Restart && running(ordinal));
     let Some((ordinal, change)) = in_place.max_by_key(|(ordinal, _)| **ordinal) else { return Plan::default() };
     let ordinal = *ordinal;
     match change.method {
@@ -62,7 +65,7 @@ fn restart_next(observed: &Observed, membership: &Membership) -> Plan {
     if outdated.is_empty() || well != Plan::default() {
         return well;
     }
-    if !observed.has_rollout_slot {
+    if !observed.remembered.has_rollout_slot {
         let message = "rollout queued: the limit of concurrent rollouts (--max-rolling-clusters) is reached";
         return Plan::waiting(WaitReason::RolloutQueued, message);
     }
@@ -87,8 +90,8 @@ fn restart_leader(observed: &Observed, membership: &Membership, (from, leader): 
 
 /// Clients are drained first. If the data would be lost with the pod, the member is replaced by a new one instead.
 fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordinal, member: &Member) -> Plan {
-    let is_claim_deleting = observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
-    let keeps_its_data = observed.durable && !is_claim_deleting;
+    let is_claim_deleting = observed.objects.claims.get(&ordinal).is_some_and(|claim| claim.deleting);
+    let keeps_its_data = observed.wanted.durable && !is_claim_deleting;
     if !keeps_its_data && membership.voters().count() == 1 {
         let why = if is_claim_deleting { "its volume claim is being deleted" } else { "its data is in its pod" };
         let message = format!(
@@ -98,11 +101,11 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordin
     }
     let serves = |(other, pod): (&Ordinal, &Pod)| *other != ordinal && pod.serves_clients && pod.ready;
     let leaving =
-        observed.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal));
+        observed.objects.pods.get(&ordinal).and_then(|pod| pod.leaving_since).filter(|_| is_leaving(observed, ordinal));
     match leaving {
         // No other member can serve the clients.
         None if membership.voters().count() == 1 => Plan::steps(vec![recreate(observed, ordinal)]),
-        None if !observed.pods.iter().any(serves) => {
+        None if !observed.objects.pods.iter().any(serves) => {
             Plan::waiting(WaitReason::RollingOut, "waiting for another member to serve clients before the next restart")
         }
         None => Plan::steps(vec![Step::Member(ordinal, MemberStep::DrainPod)]),
@@ -120,7 +123,9 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordin
 fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Plan {
     // While the kubelet does not report the pod ready, no clients are routed to it.
     let is_ready = |member: &Member| {
-        member.ordinal.is_none_or(|ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.ready && !pod.deleting))
+        member
+            .ordinal
+            .is_none_or(|ordinal| observed.objects.pods.get(&ordinal).is_some_and(|pod| pod.ready && !pod.deleting))
     };
     let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member) && is_ready(member);
     if let Some(unhealthy) = membership.members.iter().find(|member| !is_well(member)) {
@@ -129,7 +134,7 @@ fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Pla
     for (member, answer) in membership.members.iter().filter_map(|it| Some((it, observed.answer_of(it)?))) {
         // A member that is restarted anyway is not checked: the restart may fix it.
         let staying = member.ordinal.filter(|ordinal| !restarts(observed, *ordinal));
-        let peer = staying.and_then(|ordinal| observed.peers.get(&ordinal));
+        let peer = staying.and_then(|ordinal| observed.objects.peers.get(&ordinal));
         if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
             let message = format!(
                 "{} should run etcd {} but reports {}: the image does not match its tag",
@@ -145,7 +150,7 @@ fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Pla
 
 fn wait_for(observed: &Observed, unhealthy: &Member) -> Plan {
     let name = observed.name_of(unhealthy);
-    let pod = unhealthy.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let pod = unhealthy.ordinal.and_then(|ordinal| observed.objects.pods.get(&ordinal));
     let problem = pod.filter(|pod| !pod.deleting).and_then(|pod| pod.problem.as_ref());
     let done = progress(observed);
     let waiting = match problem {
@@ -159,7 +164,7 @@ fn wait_for(observed: &Observed, unhealthy: &Member) -> Plan {
 }
 
 fn wait_for_starting_member(observed: &Observed, starting_member: &Member) -> Plan {
-    let pod = starting_member.ordinal.and_then(|ordinal| observed.pods.get(&ordinal));
+    let pod = starting_member.ordinal.and_then(|ordinal| observed.objects.pods.get(&ordinal));
     let problem = pod.and_then(|pod| pod.problem.as_ref()).map(|it| format!(": {}", it.message)).unwrap_or_default();
     let message = format!("{}; {} is starting{problem}", progress(observed), observed.name_of(starting_member));
     Plan::waiting(WaitReason::MemberStarting, message)

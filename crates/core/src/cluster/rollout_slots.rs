@@ -72,7 +72,8 @@ pub fn needs_rollout_slot(plan: &Plan, observed: &Observed) -> bool {
     let is_rolling = |waiting: &Waiting| {
         matches!(waiting.reason, WaitReason::Draining | WaitReason::RollingOut | WaitReason::RolloutHalted)
     };
-    !observed.outdated.is_empty() && (plan.steps.iter().any(restarts) || plan.waiting.as_ref().is_some_and(is_rolling))
+    !observed.objects.outdated.is_empty()
+        && (plan.steps.iter().any(restarts) || plan.waiting.as_ref().is_some_and(is_rolling))
 }
 
 #[cfg(test)]
@@ -101,13 +102,13 @@ mod tests {
         let (mut idle, mut busy) = (cluster_of(3), cluster_of(3));
         idle.be_ready();
         busy.be_ready();
-        busy.outdated = Ordinal::first(3)
+        busy.objects.outdated = Ordinal::first(3)
             .map(|ordinal| (ordinal, SpecDiff { fields: vec!["spec.version".into()], method: UpdateMethod::Restart }))
             .collect();
         let mut slots = RolloutSlots::at_most(0);
         assert!(slots.may_carry_out(&plan(&idle), &idle, NOW));
         assert!(!slots.may_carry_out(&plan(&busy), &busy, NOW), "there is no slot at all");
-        busy.has_rollout_slot = false;
+        busy.remembered.has_rollout_slot = false;
         assert_eq!(plan(&busy).waiting.map(|waiting| waiting.reason), Some(WaitReason::RolloutQueued));
     }
 

@@ -22,11 +22,16 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
         let useless = !observed.is_desired(*ordinal) && !is_sound;
         (useless, *ordinal)
     });
-    let missing = Ordinal::first(observed.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
-    let leaving = highest.filter(|_| ours.len() > observed.replicas as usize);
+    let missing =
+        Ordinal::first(observed.wanted.replicas).find(|ordinal| ours.iter().all(|(known, _)| known != ordinal));
+    let leaving = highest.filter(|_| ours.len() > observed.wanted.replicas as usize);
     // An initial member that has not started yet knows a fixed list of initial members. If the membership changed, it
     // could not start; unless it should be removed anyway.
     let starting = ours.iter().find(|(ordinal, voter)| !voter.started && observed.is_desired(*ordinal));
+    // Nor does etcd let it start for the first time while a downgrade is in progress. That is resumed afterwards.
+    if starting.is_some() && observed.etcd.downgrade.is_some() {
+        return step(Step::Cluster(ClusterStep::CancelDowngrade));
+    }
     match (leaving, missing, starting) {
         (None, None, _) => Plan::default(),
         (_, _, Some((ordinal, _))) => {
@@ -40,9 +45,7 @@ pub fn next_membership_change(observed: &Observed, membership: &Membership) -> P
             remove_voter(observed, membership, *ordinal, voter, "spec.replicas was lowered")
         }
         // etcd lets no member join while a downgrade is in progress. The downgrade is resumed afterwards.
-        (None, Some(_), None) if observed.versions.downgrade.is_some() => {
-            step(Step::Cluster(ClusterStep::CancelDowngrade))
-        }
+        (None, Some(_), None) if observed.etcd.downgrade.is_some() => step(Step::Cluster(ClusterStep::CancelDowngrade)),
         // A missing ordinal is added before one that is too high is removed: never fewer members than desired.
         (None, Some(ordinal), None) => grow(observed, membership, ordinal),
     }
@@ -65,14 +68,14 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         return step(Step::Member(ordinal, MemberStep::RemoveMember { member_id: learner.id, why }));
     }
     if !learner.started || !observed.is_healthy(learner) {
-        if observed.versions.downgrade.is_some() {
+        if observed.etcd.downgrade.is_some() {
             return step(Step::Cluster(ClusterStep::CancelDowngrade));
         }
         let steps = recreate_learner(observed, ordinal, learner.id);
         if !steps.is_empty() {
             return Plan::steps(steps);
         }
-        let problem = observed.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
+        let problem = observed.objects.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
         return waiting(WaitReason::LearnerStarting, format!("{name} joined as a learner and is starting{problem}"));
     }
@@ -90,16 +93,16 @@ fn grow(observed: &Observed, membership: &Membership, ordinal: Ordinal) -> Plan 
         return Plan::steps(steps);
     }
     // The earlier pod of this name must be gone: two processes never share a volume.
-    if observed.pods.contains_key(&ordinal) {
+    if observed.objects.pods.contains_key(&ordinal) {
         return waiting(WaitReason::OldPodTerminating, format!("waiting for the old pod of {name} to terminate"));
     }
-    if observed.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
+    if observed.objects.claims.get(&ordinal).is_some_and(|claim| claim.deleting) {
         return waiting(
             WaitReason::OldClaimTerminating,
             format!("waiting for the old volume claim of {name} to be deleted"),
         );
     }
-    match observed.peers.get(&ordinal) {
+    match observed.objects.peers.get(&ordinal) {
         Some(peer) if peer.deleting => {
             waiting(WaitReason::OldPeerTerminating, format!("waiting for the old EtcdPeer {name} to be deleted"))
         }

@@ -27,7 +27,7 @@ pub fn status_to_report(
     let statements = [available(observed, previous, now), progressing(observed, plan), degraded(observed)];
     let leader = observed.leader();
     EtcdClusterStatus {
-        replicas: count(observed.peers.len()),
+        replicas: count(observed.objects.peers.len()),
         ready_replicas: count(healthy_voters(observed)),
         updated_replicas: count(updated(observed)),
         label_selector: Some(selector_of_cluster(&observed.names.cluster)),
@@ -36,7 +36,7 @@ pub fn status_to_report(
         cluster_id: previous.cluster_id.clone(),
         leader: leader.and_then(|leader| name_of(observed, leader)).or_else(|| previous.leader.clone()),
         members: members(observed, previous),
-        cluster_version: observed.versions.cluster.clone(),
+        cluster_version: observed.etcd.cluster_version.clone(),
         target_version: previous.target_version.clone(),
         oldest_log_version: previous.oldest_log_version.clone(),
         observed_generation: generation,
@@ -50,23 +50,23 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
     if healthy > 0 && is_out_of_space(observed) {
         return Statement::no("Available", ConditionReason::NoSpace.as_str(), out_of_space(observed));
     }
-    let corrupt = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
+    let corrupt = observed.etcd.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     if healthy > 0 && corrupt {
         let message = format!("etcd refuses writes: members' data differs: {}", problems(observed).join("; "));
         return Statement::no("Available", ConditionReason::Corrupt.as_str(), message);
     }
     if healthy > 0 {
-        let all = observed.membership.iter().flat_map(Membership::voters).count();
+        let all = observed.etcd.membership.iter().flat_map(Membership::voters).count();
         return Statement::yes(
             "Available",
             ConditionReason::QuorumAvailable.as_str(),
             format!("{healthy} of {all} voters answer"),
         );
     }
-    match observed.cluster_id {
+    match observed.recorded.cluster_id {
         None => {
             let mut message = "members are starting for the first time".to_owned();
-            for (ordinal, pod) in &observed.pods {
+            for (ordinal, pod) in &observed.objects.pods {
                 if let Some(problem) = &pod.problem {
                     message.push_str(&format!("; {}: {}", observed.names.member_name(*ordinal), problem.message));
                 }
@@ -121,7 +121,7 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
 
 /// The voters by ordinal and ID, from the best source that is left.
 fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(Ordinal, MemberId)> {
-    if let Some(local_membership) = &observed.local_membership {
+    if let Some(local_membership) = &observed.etcd.local_membership {
         return local_membership.voters().filter_map(|voter| Some((voter.ordinal?, voter.id))).collect();
     }
     let reported = previous.members.iter().filter(|member| member.role != Some(MemberRole::Learner));
@@ -133,7 +133,7 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
     let recorded = known_members(observed).filter(|(_, _, started)| *started);
     let recorded: Vec<(Ordinal, MemberId)> =
         recorded.map(|(ordinal, identity, _)| (ordinal, identity.member_id)).collect();
-    match &observed.bootstrap {
+    match &observed.recorded.bootstrap {
         Some(bootstrap) if recorded.is_empty() => {
             let initial_member = |ordinal: Ordinal| {
                 (ordinal, initial_members::identity_of(&observed.names, bootstrap, ordinal).member_id)
@@ -150,8 +150,8 @@ fn out_of_space(observed: &Observed) -> String {
         let name = observed.names.member_name(*ordinal);
         Some(format!("{name} {} ({} in use)", mebibytes(answer.db_size), mebibytes(answer.db_in_use)))
     };
-    let sizes: Vec<String> = observed.answers.iter().filter_map(size_of).collect();
-    let help = if observed.defragments {
+    let sizes: Vec<String> = observed.etcd.answers.iter().filter_map(size_of).collect();
+    let help = if observed.wanted.defragments {
         "compact the history (etcdctl compact); the operator does the rest while all members are healthy"
     } else {
         "compact the history, defragment the members and disarm the alarm (etcdctl compact, defrag, alarm disarm)"
@@ -159,7 +159,7 @@ fn out_of_space(observed: &Observed) -> String {
     format!(
         "etcd refuses writes: a database reached its quota of {}: {}. Delete what is not needed and \
          {help}",
-        mebibytes(observed.quota),
+        mebibytes(observed.objects.quota),
         sizes.join(", ")
     )
 }
@@ -181,7 +181,7 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
             Statement::no("Progressing", waiting.reason.as_str(), &waiting.message)
         }
         (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason.as_str(), &waiting.message),
-        (Some((reason, message)), None) if !observed.outdated.is_empty() => {
+        (Some((reason, message)), None) if !observed.objects.outdated.is_empty() => {
             Statement::yes("Progressing", reason.as_str(), format!("{}; {message}", progress(observed)))
         }
         (Some((reason, message)), None) => Statement::yes("Progressing", reason.as_str(), message),
@@ -190,7 +190,7 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
 }
 
 fn degraded(observed: &Observed) -> Statement {
-    let problems = if observed.cluster_id.is_some() { problems(observed) } else { Vec::new() };
+    let problems = if observed.recorded.cluster_id.is_some() { problems(observed) } else { Vec::new() };
     if is_out_of_space(observed) {
         let all: Vec<String> = [out_of_space(observed)].into_iter().chain(problems).collect();
         Statement::yes("Degraded", ConditionReason::NoSpace.as_str(), all.join("; "))
@@ -203,9 +203,10 @@ fn degraded(observed: &Observed) -> Statement {
 
 /// The unhealthy members, and why they are. A learner that has not started yet is starting, not unhealthy.
 fn problems(observed: &Observed) -> Vec<String> {
-    let ordinals: Vec<Ordinal> = match &observed.membership {
+    let ordinals: Vec<Ordinal> = match &observed.etcd.membership {
         Some(membership) => {
-            let has_problem = |ordinal: Ordinal| observed.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_some());
+            let has_problem =
+                |ordinal: Ordinal| observed.objects.pods.get(&ordinal).is_some_and(|pod| pod.problem.is_some());
             let on_its_way =
                 |member: &Member| member.learner && !member.started && !member.ordinal.is_some_and(has_problem);
             let is_well = |member: &Member| observed.is_healthy(member) && !observed.is_corrupt(member);
@@ -213,8 +214,9 @@ fn problems(observed: &Observed) -> Vec<String> {
             unhealthy.filter_map(|member| member.ordinal).collect()
         }
         None => {
-            let answers = |ordinal: &Ordinal| matches!(observed.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
-            observed.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
+            let answers =
+                |ordinal: &Ordinal| matches!(observed.etcd.answers.get(ordinal), Some(Ok(answer)) if answer.reads);
+            observed.objects.peers.keys().filter(|ordinal| !answers(ordinal)).copied().collect()
         }
     };
     let known = ordinals.into_iter().map(|ordinal| problem_of(observed, ordinal));
@@ -228,9 +230,9 @@ fn problems(observed: &Observed) -> Vec<String> {
 
 /// Healthy members whose volumes are deleted as soon as their pods are.
 fn with_deleted_claims(observed: &Observed) -> impl Iterator<Item = String> {
-    let members = observed.membership.iter().flat_map(|it| &it.members).filter(|it| observed.is_healthy(it));
+    let members = observed.etcd.membership.iter().flat_map(|it| &it.members).filter(|it| observed.is_healthy(it));
     let ordinals = members.filter_map(|member| member.ordinal);
-    let doomed = ordinals.filter(|ordinal| observed.claims.get(ordinal).is_some_and(|claim| claim.deleting));
+    let doomed = ordinals.filter(|ordinal| observed.objects.claims.get(ordinal).is_some_and(|claim| claim.deleting));
     doomed.map(|ordinal| {
         format!("the volume claim {} is being deleted: its data goes with its pod", observed.names.member_name(ordinal))
     })
@@ -238,9 +240,9 @@ fn with_deleted_claims(observed: &Observed) -> impl Iterator<Item = String> {
 
 /// The members that were replaced and whose successors are not voters yet.
 fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
-    let given_up = observed.peers.iter().filter(|(ordinal, peer)| {
+    let given_up = observed.objects.peers.iter().filter(|(ordinal, peer)| {
         let has_no_vote =
-            observed.membership.is_some() && observed.member(**ordinal).is_none_or(|member| member.learner);
+            observed.etcd.membership.is_some() && observed.member(**ordinal).is_none_or(|member| member.learner);
         has_no_vote && observed.is_desired(**ordinal) && peer.replacement.is_some()
     });
     given_up.map(|(ordinal, _)| format!("{} is being replaced", observed.names.member_name(*ordinal)))
@@ -248,18 +250,19 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
 
 /// The health of voters that another client added can't be queried; they count for the quorum, so they are reported.
 fn unmanaged_voters(observed: &Observed) -> impl Iterator<Item = String> {
-    let voters = observed.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
+    let voters = observed.etcd.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
     voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", voter.id.to_string()))
 }
 
 /// Corruption that etcd reports and no majority confirms.
 fn unconfirmed_corruption(observed: &Observed) -> impl Iterator<Item = String> {
     let unconfirmed = observed
+        .etcd
         .alarms
         .iter()
-        .filter(|it| it.kind == AlarmKind::Corrupt && !observed.differing.contains(&it.member_id));
+        .filter(|it| it.kind == AlarmKind::Corrupt && !observed.remembered.differing.contains(&it.member_id));
     unconfirmed.map(|alarm| {
-        match observed.membership.as_ref().and_then(|membership| membership.member(alarm.member_id)) {
+        match observed.etcd.membership.as_ref().and_then(|membership| membership.member(alarm.member_id)) {
             Some(member) => format!(
                 "etcd finds {}'s data wrong, but no majority of the members agrees; compare them before you remove one",
                 observed.name_of(member)
@@ -274,19 +277,19 @@ fn problem_of(observed: &Observed, ordinal: Ordinal) -> String {
     if observed.member(ordinal).is_some_and(|member| observed.is_corrupt(member)) {
         return format!("{name}'s data differs from that of the other members");
     }
-    if observed.durable && !observed.claims.contains_key(&ordinal) {
+    if observed.wanted.durable && !observed.objects.claims.contains_key(&ordinal) {
         return format!("{name} has no volume: its claim is gone");
     }
-    let pod = observed.pods.get(&ordinal);
+    let pod = observed.objects.pods.get(&ordinal);
     if pod.and_then(|pod| pod.node).is_some_and(|node| node.down_since.is_some()) {
         return format!("{name} not answering: its node is down");
     }
-    match (observed.pods.get(&ordinal), observed.answers.get(&ordinal)) {
+    match (observed.objects.pods.get(&ordinal), observed.etcd.answers.get(&ordinal)) {
         (None, _) => format!("{name} has no pod"),
         (Some(pod), _) if pod.deleting => format!("{name}'s pod is terminating"),
         (Some(Pod { problem: Some(problem), .. }), _) => format!("{name}: {}", problem.message),
         // Without a quorum that is expected: etcd does not serve clients before it has joined one.
-        (Some(pod), Some(Err(why))) if pod.ready && observed.membership.is_some() => {
+        (Some(pod), Some(Err(why))) if pod.ready && observed.etcd.membership.is_some() => {
             format!("{name} not reachable by the operator ({why}), but its pod is ready")
         }
         (Some(_), Some(Err(why))) => format!("{name} not answering ({why})"),
@@ -297,7 +300,7 @@ fn problem_of(observed: &Observed, ordinal: Ordinal) -> String {
 
 fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatus> {
     let since = unhealthy_since(observed);
-    let Some(membership) = &observed.membership else {
+    let Some(membership) = &observed.etcd.membership else {
         // Etcd can't be queried: the members are those last known, and none of them is known to be healthy.
         let unhealthy = |member: &MemberStatus| MemberStatus {
             healthy: Some(false),
@@ -331,7 +334,7 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
         version: answer.map(|answer| answer.version.clone()),
         healthy: Some(observed.is_healthy(member)),
         db_size: answer.map(|answer| size_to_report(answer.db_size, reported_size)),
-        volume_size: member.ordinal.and_then(|ordinal| observed.claims.get(&ordinal)?.size.clone()),
+        volume_size: member.ordinal.and_then(|ordinal| observed.objects.claims.get(&ordinal)?.size.clone()),
         unhealthy_since: None,
     }
 }
@@ -350,11 +353,11 @@ fn size_to_report(now: i64, reported: Option<i64>) -> i64 {
 }
 
 fn name_of(observed: &Observed, member_id: MemberId) -> Option<String> {
-    observed.membership.as_ref()?.member(member_id).map(|member| observed.name_of(member))
+    observed.etcd.membership.as_ref()?.member(member_id).map(|member| observed.name_of(member))
 }
 
 fn healthy_voters(observed: &Observed) -> usize {
-    let voters = observed.membership.iter().flat_map(Membership::voters);
+    let voters = observed.etcd.membership.iter().flat_map(Membership::voters);
     voters.filter(|voter| observed.is_healthy(voter)).count()
 }
 

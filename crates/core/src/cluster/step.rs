@@ -4,7 +4,7 @@
 use etcd_operator_api::WaitReason;
 
 use crate::cluster::observed::{
-    Alarm, Bootstrap, ClusterId, Defragmentation, ExpectedData, Identity, MemberId, Replacement,
+    Alarm, Bootstrap, ClusterId, Defragmentation, ExpectedData, Identity, MemberId, Replacement, ServiceKind,
 };
 use crate::ordinal::Ordinal;
 
@@ -32,6 +32,11 @@ pub enum ClusterStep {
     EnableDowngrade(String),
     CancelDowngrade,
     Disarm(Alarm),
+    /// Create a Service, or make it what it should be again.
+    ApplyService(ServiceKind),
+    ApplyDisruptionBudget {
+        min_available: usize,
+    },
 }
 
 /// A step about one member.
@@ -56,6 +61,8 @@ pub enum MemberStep {
         identity: Identity,
         version: Option<String>,
     },
+    /// Give a claim back its labels and owners. Without the labels it is in no cache, and its data would count as lost.
+    RepairClaim,
     CreatePod {
         start: Start,
     },
@@ -126,7 +133,9 @@ impl Step {
                 | ClusterStep::RecordLogVersion(_)
                 | ClusterStep::EnableDowngrade(_)
                 | ClusterStep::CancelDowngrade
-                | ClusterStep::Disarm(_) => false,
+                | ClusterStep::Disarm(_)
+                | ClusterStep::ApplyService(_)
+                | ClusterStep::ApplyDisruptionBudget { .. } => false,
             },
             Step::Member(_, step) => match step {
                 MemberStep::AddLearner
@@ -141,6 +150,7 @@ impl Step {
                 | MemberStep::RecordMember { .. }
                 | MemberStep::CreateClaim { .. }
                 | MemberStep::MarkClaim { .. }
+                | MemberStep::RepairClaim
                 | MemberStep::CreatePod { .. }
                 | MemberStep::AnnotatePod { .. }
                 | MemberStep::DrainPod
@@ -161,6 +171,15 @@ impl Step {
         match self {
             Step::Cluster(_) => None,
             Step::Member(ordinal, _) => Some(*ordinal),
+        }
+    }
+
+    /// What is not done any more if the step fails: a failure for one member does not block the others.
+    pub fn blocked_by_failure(&self) -> Blocked {
+        match self {
+            Step::Cluster(ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. }) => Blocked::Nothing,
+            Step::Cluster(_) => Blocked::Everything,
+            Step::Member(ordinal, _) => Blocked::Member(*ordinal),
         }
     }
 
@@ -198,6 +217,14 @@ impl MemberStep {
             _ => self == other,
         }
     }
+}
+
+/// Which of the later steps of a plan are skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    Nothing,
+    Member(Ordinal),
+    Everything,
 }
 
 /// What a new EtcdPeer is created from.

@@ -30,10 +30,10 @@ pub enum VersionDecision {
 }
 
 pub fn decide_version(observed: &Observed) -> VersionDecision {
-    let Some(wanted) = parse(&observed.versions.wanted) else {
-        return VersionDecision::Refused(format!("spec.version {} is not a version", observed.versions.wanted));
+    let Some(wanted) = parse(&observed.wanted.version) else {
+        return VersionDecision::Refused(format!("spec.version {} is not a version", observed.wanted.version));
     };
-    let unknown = unknown_flags(wanted.minor, observed.versions.flags.iter().map(String::as_str));
+    let unknown = unknown_flags(wanted.minor, observed.wanted.flags.iter().map(String::as_str));
     if !unknown.is_empty() {
         return VersionDecision::Refused(format!(
             "etcd {}.{} does not know these flags in spec.etcd.extraArgs: {}; remove them or write what replaced them",
@@ -42,13 +42,13 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
             unknown.join(", ")
         ));
     }
-    if observed.cluster_id.is_none() {
+    if observed.recorded.cluster_id.is_none() {
         return decide_before_bootstrap(observed, &wanted);
     }
-    if observed.membership.is_none() {
+    if observed.etcd.membership.is_none() {
         return decide_without_quorum(observed, &wanted);
     }
-    let downgrade = observed.versions.downgrade.as_deref().and_then(parse).map(|target| target.minor);
+    let downgrade = observed.etcd.downgrade.as_deref().and_then(parse).map(|target| target.minor);
     if downgrade.is_some_and(|target| target != wanted.minor) {
         return clean_logs(observed, &wanted)
             .unwrap_or(VersionDecision::Prepare(Step::Cluster(ClusterStep::CancelDowngrade)));
@@ -69,7 +69,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
         return may_go_down(observed, &wanted, downgrade);
     }
     // The members may already run the version in between, while etcd has not reported it yet.
-    let accepted = observed.versions.accepted.as_deref().and_then(parse).map(|version| version.minor);
+    let accepted = observed.recorded.version.as_deref().and_then(parse).map(|version| version.minor);
     if accepted.is_some_and(|accepted| accepted > current && accepted + 1 == wanted.minor) {
         return VersionDecision::Wait(not_agreed(&wanted));
     }
@@ -79,7 +79,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
 /// Initial members that may have started have data of the version that they were created with, even if none was
 /// observed.
 fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDecision {
-    let accepted = observed.versions.accepted.as_deref().and_then(parse);
+    let accepted = observed.recorded.version.as_deref().and_then(parse);
     match accepted.filter(|accepted| accepted.minor != wanted.minor) {
         Some(accepted) if may_have_begun(observed) => VersionDecision::Refused(format!(
             "the cluster is still bootstrapping with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
@@ -93,8 +93,8 @@ fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDeci
 /// Whether any initial member may have written data: not if a problem keeps all of them from running.
 fn may_have_begun(observed: &Observed) -> bool {
     let is_kept_from_running = |pod: &Pod| pod.problem.is_some();
-    let mut initial_members = observed.claims.keys().chain(observed.pods.keys());
-    initial_members.any(|ordinal| !observed.pods.get(ordinal).is_some_and(is_kept_from_running))
+    let mut initial_members = observed.objects.claims.keys().chain(observed.objects.pods.keys());
+    initial_members.any(|ordinal| !observed.objects.pods.get(ordinal).is_some_and(is_kept_from_running))
 }
 
 fn not_agreed(wanted: &Version) -> Waiting {
@@ -125,11 +125,11 @@ fn too_far(wanted: &Version, current: u64) -> String {
 
 /// etcd can't be queried. The last known cluster version still holds, and so does the accepted version.
 fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecision {
-    let known = observed.versions.cluster.as_ref().or(observed.versions.accepted.as_ref());
+    let known = observed.etcd.cluster_version.as_ref().or(observed.recorded.version.as_ref());
     let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
         return VersionDecision::Possible;
     };
-    let is_accepted = observed.versions.is_accepted();
+    let is_accepted = observed.is_version_accepted();
     let may_be_next = wanted.minor == current + 1 && (is_accepted || may_follow_the_annotation(observed));
     if wanted.minor == current || may_be_next {
         return VersionDecision::Possible;
@@ -144,7 +144,7 @@ fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecisi
 /// Whether data that is known only from annotations on the claims may be of the next version: the annotations may
 /// predate the last change. If it is not, etcd does not start, and that can be reverted.
 fn may_follow_the_annotation(observed: &Observed) -> bool {
-    let noted = observed.versions.noted.as_deref().and_then(parse).filter(|_| observed.peers.is_empty());
+    let noted = observed.noted_version().filter(|_| observed.objects.peers.is_empty());
     // Without a patch version it was written by a later minor, which had been upgraded from this one.
     noted.is_some_and(|noted| noted.patch == 0 || is_new_enough(&noted))
 }
@@ -156,7 +156,7 @@ fn is_new_enough(version: &Version) -> bool {
 
 fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
     let old = |version: &Version| version.minor + 1 == wanted.minor && !is_new_enough(version);
-    for (ordinal, answer) in &observed.answers {
+    for (ordinal, answer) in &observed.etcd.answers {
         let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
             continue;
         };
@@ -171,7 +171,7 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
         ));
     }
     // All members may already run it, while etcd has not reported it yet.
-    let agreed = observed.versions.cluster.as_deref().and_then(parse).map(|version| version.minor);
+    let agreed = observed.etcd.cluster_version.as_deref().and_then(parse).map(|version| version.minor);
     if agreed != Some(wanted.minor - 1) {
         return VersionDecision::Wait(not_agreed(wanted));
     }
@@ -183,14 +183,14 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
 /// snapshot, and it writes one when it prepares for a downgrade. So a downgrade is enabled, and then cancelled. `None`
 /// if there is nothing to clean.
 fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> {
-    let oldest = observed.versions.oldest_log.as_deref().and_then(parse);
+    let oldest = observed.recorded.oldest_log.as_deref().and_then(parse);
     let is_clean = oldest.is_some_and(|oldest| oldest.minor >= LAST_TO_READ_3_5_LOGS);
-    let mut running = observed.answers.values().flatten().filter_map(|answer| parse(&answer.version));
+    let mut running = observed.etcd.answers.values().flatten().filter_map(|answer| parse(&answer.version));
     if wanted.minor != CANNOT_READ_3_5_LOGS || is_clean || running.any(|version| version.minor != LAST_TO_READ_3_5_LOGS)
     {
         return None;
     }
-    if !observed.durable {
+    if !observed.wanted.durable {
         return Some(VersionDecision::Refused(
             "the members' logs hold what etcd 3.5 wrote, which 3.7 can't read, and members that keep their data in their \
              pods get it from the others: create another cluster"
@@ -198,12 +198,12 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
         ));
     }
     // Only a member with data of the later version proves by downgrading it that it has written a snapshot.
-    let members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse).map(|version| version.minor);
     let storage: Vec<Option<u64>> = members.map(|member| observed.answer_of(member).and_then(storage)).collect();
     let all_have = |minor: u64| storage.iter().all(|storage| *storage == Some(minor));
     let before = LAST_TO_READ_3_5_LOGS - 1;
-    match observed.versions.downgrade {
+    match observed.etcd.downgrade {
         None if all_have(LAST_TO_READ_3_5_LOGS) => Some(VersionDecision::Prepare(Step::Cluster(
             ClusterStep::EnableDowngrade(format!("{}.{before}.0", wanted.major)),
         ))),
@@ -223,12 +223,20 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
         return VersionDecision::Wait(preparing(wanted, "etcd was asked"));
     }
     // Members that keep their data in their pods are updated by replacement, and none can join during a downgrade.
-    if !observed.durable {
+    if !observed.wanted.durable {
         return VersionDecision::Refused(
             "members that keep their data in their pods can't be downgraded to another minor version: set spec.version \
              back, or create another cluster"
                 .to_owned(),
         );
+    }
+    let mut members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
+    if let Some(starting) = members.find(|member| !member.started) {
+        let name = observed.name_of(starting);
+        return VersionDecision::Wait(Waiting::new(
+            WaitReason::WaitingForHealthyMembers,
+            format!("waiting for {name} to start for the first time: etcd lets no member join during a downgrade"),
+        ));
     }
     let target = format!("{}.{}.0", wanted.major, wanted.minor);
     if_all_are_healthy(
@@ -241,15 +249,15 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
 /// Whether every member has made its data readable for the target of a downgrade.
 fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
     let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse);
-    let ahead = observed.answers.iter().find(|(_, answer)| {
+    let ahead = observed.etcd.answers.iter().find(|(_, answer)| {
         let storage = answer.as_ref().ok().and_then(storage);
         storage.is_some_and(|storage| storage.minor > wanted.minor)
     });
     // A member that does not answer may have stopped before it did. What it was last known to have is on its claim.
     let is_ahead = |claim: &Claim| claim.version.as_deref().and_then(parse).is_some_and(|it| it.minor > wanted.minor);
-    let silent = observed.membership.iter().flat_map(|membership| &membership.members);
+    let silent = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
     let mut silent = silent.filter_map(|member| member.ordinal).filter(|ordinal| !observed.is_reached(*ordinal));
-    let stopped = || silent.find(|ordinal| observed.claims.get(ordinal).is_some_and(is_ahead));
+    let stopped = || silent.find(|ordinal| observed.objects.claims.get(ordinal).is_some_and(is_ahead));
     match ahead.map(|(ordinal, _)| *ordinal).or_else(stopped) {
         Some(ordinal) => {
             let name = observed.names.member_name(ordinal);
@@ -270,20 +278,20 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
 /// start is no reason to revert that; and a member that was never healthy since it was created may be tried with
 /// another version.
 fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision) -> VersionDecision {
-    if observed.versions.is_accepted() {
+    if observed.is_version_accepted() {
         return decision;
     }
     let was_tried = |member: &Member| {
-        member.ordinal.and_then(|ordinal| observed.peers.get(&ordinal)).is_some_and(|peer| !peer.proven)
+        member.ordinal.and_then(|ordinal| observed.objects.peers.get(&ordinal)).is_some_and(|peer| !peer.proven)
     };
-    let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let mut members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
     match members.find(|member| !observed.is_healthy(member) && !was_tried(member)) {
         Some(unhealthy) => VersionDecision::Wait(Waiting::new(
             WaitReason::WaitingForHealthyMembers,
             format!(
                 "waiting for {} to become healthy before the cluster is {done} to {}",
                 observed.name_of(unhealthy),
-                observed.versions.wanted
+                observed.wanted.version
             ),
         )),
         None => decision,
@@ -293,11 +301,11 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
 /// The minor version that the members agree on. etcd takes some seconds to report that all of them run the new one,
 /// from which there is no way back, so the running versions count before it does; unless a downgrade is in progress.
 fn cluster_minor(observed: &Observed) -> Option<u64> {
-    let reported = observed.versions.cluster.as_deref().and_then(parse)?.minor;
-    let members = observed.membership.iter().flat_map(|membership| &membership.members);
+    let reported = observed.etcd.cluster_version.as_deref().and_then(parse)?.minor;
+    let members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
     let running = members.map(|member| Some(parse(&observed.answer_of(member)?.version)?.minor));
     let lowest = running.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
-    match lowest.filter(|_| observed.versions.downgrade.is_none()) {
+    match lowest.filter(|_| observed.etcd.downgrade.is_none()) {
         Some(lowest) => Some(reported.max(lowest)),
         None => Some(reported),
     }
@@ -313,7 +321,7 @@ pub fn is_too_old(observed: &Observed, version: &str) -> bool {
 /// if it reports none; with the last patch of that minor that ran.
 pub fn data_version(observed: &Observed, member: &Member, noted: Option<&str>) -> Option<String> {
     let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id);
-    let said = answer.map(|answer| [answer.storage_version.as_ref(), observed.versions.cluster.as_ref()]);
+    let said = answer.map(|answer| [answer.storage_version.as_ref(), observed.etcd.cluster_version.as_ref()]);
     let Some(data) = said.into_iter().flatten().flatten().filter_map(|version| parse(version)).max() else {
         return noted.map(str::to_owned);
     };

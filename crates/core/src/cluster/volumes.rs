@@ -6,17 +6,31 @@ use etcd_operator_api::quantity::{rounded_up, same_amount};
 use k8s_openapi::api::core::v1::PersistentVolumeClaimSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use crate::cluster::observed::{Member, Membership, Observed};
+use crate::cluster::observed::{Claim, Member, Membership, Observed};
 use crate::cluster::removal::remove_voter;
 use crate::cluster::step::{MemberStep, Plan, Step};
 use crate::ordinal::Ordinal;
 
 /// Requests more space where a claim has less than the spec, and it can be expanded.
 pub fn grow_claims(observed: &Observed) -> Vec<Step> {
-    let growing = observed.claims.iter().filter(|(_, claim)| {
+    let growing = observed.objects.claims.iter().filter(|(_, claim)| {
         claim.too_small && !claim.deleting && claim.identity.is_some() && claim.cannot_grow.is_none()
     });
     growing.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::GrowClaim)).collect()
+}
+
+/// Gives claims that lost labels or owners theirs back, if they are this cluster's own. What an earlier cluster of this
+/// name left, or another client created, is not: its owner decides what happens to it.
+pub fn repair_claims(observed: &Observed) -> Vec<Step> {
+    let is_ours = |claim: &Claim| {
+        let bootstrapped_here = claim.bootstrap.is_some() && claim.bootstrap == observed.recorded.bootstrap;
+        let is_member =
+            claim.identity.is_some_and(|identity| Some(identity.cluster_id) == observed.recorded.cluster_id);
+        bootstrapped_here || is_member
+    };
+    let strayed =
+        observed.objects.claims.iter().filter(|(_, claim)| claim.strayed && !claim.deleting && is_ours(claim));
+    strayed.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::RepairClaim)).collect()
 }
 
 /// The next member to be replaced to get another volume: the leader last, and only while all members are healthy.
@@ -27,12 +41,12 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
     let last = |(ordinal, voter, _): &(Ordinal, &Member, String)| (Some(voter.id) != leader, *ordinal);
     let Some((ordinal, voter, why)) = misfits.max_by_key(last) else { return Plan::default() };
     let name = observed.names.member_name(ordinal);
-    if !observed.migrates {
+    if !observed.wanted.migrates {
         let message = format!(
             "the volume of {name} can't become what spec.storage asks for: {why}; set spec.storage.migrate to replace the \
              members one by one onto new volumes"
         );
-        let cannot_grow = observed.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
+        let cannot_grow = observed.objects.claims.get(&ordinal).is_some_and(|claim| claim.misfit.is_none());
         let reason = if cannot_grow { WaitReason::VolumeExpansionUnsupported } else { WaitReason::VolumeMismatch };
         return Plan::waiting(reason, message);
     }
@@ -46,7 +60,7 @@ pub fn next_migration(observed: &Observed, membership: &Membership) -> Plan {
 
 /// How a member's volume differs from the spec in a way that it can't follow.
 fn misfit(observed: &Observed, ordinal: Ordinal) -> Option<String> {
-    let claim = observed.claims.get(&ordinal)?;
+    let claim = observed.objects.claims.get(&ordinal)?;
     let cannot_grow = claim.cannot_grow.as_ref().filter(|_| claim.too_small);
     claim.misfit.as_ref().or(cannot_grow).cloned()
 }

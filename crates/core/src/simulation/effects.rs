@@ -40,6 +40,19 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
     Effect::Done
 }
 
+/// An eviction must leave a quorum of the voters, unless the operator can't know how many there are.
+pub fn apply_budget(world: &mut World, min_available: usize) -> Result<Effect, Broken> {
+    if let Some(etcd) = world.known_etcd() {
+        world.coverage.judge(Rule::BudgetKeepsTheQuorum);
+        let needed = quorum(etcd.voters().count());
+        if min_available < needed {
+            return Err(format!("the budget keeps {min_available} voters available, and a quorum is {needed}"));
+        }
+    }
+    world.api.shared.min_available = Some(min_available);
+    Ok(Effect::Done)
+}
+
 /// Creates an EtcdPeer from the cached spec, or like another one.
 pub fn create_peer(world: &mut World, seen: &Api, ordinal: Ordinal, model: &Model) -> Effect {
     let template = seen.cluster.template;

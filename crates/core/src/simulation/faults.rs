@@ -2,7 +2,7 @@
 
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World};
-use crate::cluster::observed::MemberId;
+use crate::cluster::observed::{MemberId, ServiceKind, SharedObjects};
 use crate::ordinal::Ordinal;
 
 /// One event. The numbers before the names in `next` are its relative frequency.
@@ -35,6 +35,8 @@ pub enum Event {
     DeleteClaim,
     CorruptDisk,
     DeletePeer,
+    /// Another client changes or deletes a Service or the PodDisruptionBudget, or takes a claim's labels.
+    Meddle,
     Scale,
     ChangeVersion,
     ChangeTemplate,
@@ -68,6 +70,7 @@ pub const WEIGHTS: &[(usize, Event)] = &[
     (2, Event::DeleteClaim),
     (1, Event::CorruptDisk),
     (1, Event::DeletePeer),
+    (1, Event::Meddle),
     (3, Event::Scale),
     (3, Event::ChangeVersion),
     (2, Event::ChangeTemplate),
@@ -119,6 +122,7 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
             edit(world, event);
             true
         }
+        Event::Meddle => meddle(world, member),
         Event::Elect => elect(world, member),
         Event::Recreate => recreate(world),
     };
@@ -144,11 +148,12 @@ fn next(world: &mut World) -> usize {
 
 fn catch_up(world: &mut World, operator: &mut Operator) {
     let (cache, api) = (&mut operator.cache, &world.api);
-    match world.random.below(5) {
+    match world.random.below(6) {
         0 => cache.cluster = api.cluster.clone(),
         1 => (cache.peers, cache.templates) = (api.peers.clone(), api.templates.clone()),
         2 => cache.pods = api.pods.clone(),
         3 => cache.claims = api.claims.clone(),
+        4 => cache.shared = api.shared.clone(),
         _ => cache.nodes = api.nodes.clone(),
     }
 }
@@ -280,6 +285,19 @@ fn elect(world: &mut World, ordinal: Ordinal) -> bool {
 }
 
 /// The EtcdCluster is deleted with everything that it owns, and recreated when that is gone: the claims remain.
+fn meddle(world: &mut World, ordinal: Ordinal) -> bool {
+    world.note(|| "somebody meddles with the objects of the cluster".to_owned());
+    match world.random.below(4) {
+        0 => world.api.shared.services.remove(&ServiceKind::Peers),
+        1 => world.api.shared.services.remove(&ServiceKind::Clients),
+        2 => world.api.shared.min_available.take().is_some(),
+        _ => match world.api.claims.get_mut(&ordinal) {
+            Some(claim) => !std::mem::replace(&mut claim.claim.strayed, true),
+            None => false,
+        },
+    }
+}
+
 fn recreate(world: &mut World) -> bool {
     let is_stuck = |process: &Process| process.unkillable || !world.machines[process.machine].is_reachable();
     let stuck = world.processes.iter().any(is_stuck);
@@ -293,6 +311,7 @@ fn recreate(world: &mut World) -> bool {
     let ordinals: Vec<Ordinal> = world.api.pods.keys().copied().collect();
     ordinals.into_iter().for_each(|ordinal| world.remove_pod(ordinal));
     world.api.peers.clear();
+    *world.api.shared = SharedObjects::default();
     let cluster = &mut world.api.cluster;
     cluster.lives += 1;
     cluster.restores = false;

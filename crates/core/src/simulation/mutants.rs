@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use crate::cluster::observed::{DataState, MemberId, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::cluster::quorum::quorum;
 use crate::cluster::scaling::next_membership_change;
 use crate::cluster::spec_diff::UpdateMethod;
-use crate::cluster::step::MemberStep;
+use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +61,14 @@ pub enum Mutant {
     RestartsInitialMembersOutOfReach,
     /// Restarts initial members that keep their data in their pods.
     RestartsInitialMembersWithTheirData,
+    /// Never changes a PodDisruptionBudget that exists.
+    LeavesTheBudgetAsItWas,
+    /// Sizes the PodDisruptionBudget for the members that are desired.
+    CountsOnWhoIsToCome,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 24] = [
+    pub const ALL: [Mutant; 26] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -88,6 +93,8 @@ impl Mutant {
         Mutant::WaitsToResizeThePending,
         Mutant::RestartsInitialMembersOutOfReach,
         Mutant::RestartsInitialMembersWithTheirData,
+        Mutant::LeavesTheBudgetAsItWas,
+        Mutant::CountsOnWhoIsToCome,
     ];
 
     /// What the simulation reports when it catches the mutant for its own defect.
@@ -118,6 +125,8 @@ impl Mutant {
             Mutant::RestartsWhatKeepsNothing | Mutant::RestartsInitialMembersWithTheirData => {
                 "its data goes with its pod"
             }
+            Mutant::LeavesTheBudgetAsItWas => "at rest, and the budget is",
+            Mutant::CountsOnWhoIsToCome => "the budget keeps",
         }
     }
 
@@ -126,13 +135,26 @@ impl Mutant {
         let Some(mutant) = mutant else { return plan(observed) };
         let mut planned = plan(mutant.see(observed).as_ref());
         let refusal = planned.waiting.as_ref().map_or("", |waiting| waiting.reason.as_str());
-        let voters = || observed.membership.iter().flat_map(|membership| membership.voters());
+        let voters = || observed.etcd.membership.iter().flat_map(|membership| membership.voters());
         match mutant {
             Mutant::DropsTheQuorumCheck if refusal == "QuorumAtRisk" => {
                 let leaving = voters()
                     .filter(|it| !observed.is_healthy(it) || it.ordinal.is_some_and(|it| !observed.is_desired(it)));
                 let leaving = leaving.filter_map(|it| Some((it.ordinal?, it.id))).max();
                 planned.steps.extend(leaving.map(|(ordinal, member_id)| removal(ordinal, member_id)));
+            }
+            Mutant::LeavesTheBudgetAsItWas => {
+                let exists = observed.objects.shared.min_available.is_some();
+                planned
+                    .steps
+                    .retain(|it| !(exists && matches!(it, Step::Cluster(ClusterStep::ApplyDisruptionBudget { .. }))));
+            }
+            Mutant::CountsOnWhoIsToCome => {
+                for step in &mut planned.steps {
+                    if let Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available }) = step {
+                        *min_available = quorum(observed.wanted.replicas as usize);
+                    }
+                }
             }
             Mutant::PromotesWithoutAdding => {
                 for step in &mut planned.steps {
@@ -151,7 +173,8 @@ impl Mutant {
                 }
             }
             Mutant::FencesOnSuspicion => {
-                let down = observed.pods.iter().filter(|(_, pod)| pod.node.is_some_and(|it| it.down_since.is_some()));
+                let down =
+                    observed.objects.pods.iter().filter(|(_, pod)| pod.node.is_some_and(|it| it.down_since.is_some()));
                 planned.steps.extend(
                     down.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::FencePod { why: String::new() })),
                 );
@@ -163,7 +186,8 @@ impl Mutant {
                 planned.steps.extend(silent);
             }
             Mutant::DeletesClaimsOfUnresponsiveMembers => {
-                let silent = observed.claims.keys().find(|it| !matches!(observed.answers.get(it), Some(Ok(_))));
+                let silent =
+                    observed.objects.claims.keys().find(|it| !matches!(observed.etcd.answers.get(it), Some(Ok(_))));
                 planned.steps.extend(silent.map(|ordinal| Step::Member(*ordinal, MemberStep::DeleteClaim)));
             }
             Mutant::RemovesTheLeader => {
@@ -176,14 +200,15 @@ impl Mutant {
                 }
             }
             Mutant::RestartsTwoAtATime if ["RollingOut", "RolloutHalted"].contains(&refusal) => {
-                let leader = observed.leader().and_then(|id| observed.membership.as_ref()?.member(id)?.ordinal);
-                let next = observed.outdated.keys().rev().find(|it| observed.is_reached(**it) && Some(**it) != leader);
+                let leader = observed.leader().and_then(|id| observed.etcd.membership.as_ref()?.member(id)?.ordinal);
+                let next =
+                    observed.objects.outdated.keys().rev().find(|it| observed.is_reached(**it) && Some(**it) != leader);
                 planned.steps.extend(next.map(|ordinal| restart(*ordinal)));
             }
             Mutant::RestartsTheLeader => {
                 for step in &mut planned.steps {
                     if let Step::Member(from, MemberStep::MoveLeader { .. }) = *step
-                        && observed.outdated.contains_key(&from)
+                        && observed.objects.outdated.contains_key(&from)
                     {
                         *step = restart(from);
                     }
@@ -196,31 +221,31 @@ impl Mutant {
                     }
                 }
             }
-            Mutant::RestartsWhatKeepsNothing if !observed.durable => {
+            Mutant::RestartsWhatKeepsNothing if !observed.wanted.durable => {
                 for step in &mut planned.steps {
                     if let Step::Member(ordinal, MemberStep::RemoveMember { .. }) = *step
-                        && observed.outdated.contains_key(&ordinal)
+                        && observed.objects.outdated.contains_key(&ordinal)
                     {
                         *step = restart(ordinal);
                     }
                 }
             }
             Mutant::InsistsOnWhatIsRefused => {
-                let lacks_a_pod = |ordinal: Ordinal| !observed.pods.contains_key(&ordinal);
+                let lacks_a_pod = |ordinal: Ordinal| !observed.objects.pods.contains_key(&ordinal);
                 planned.steps.retain(|step| !remakes(step, lacks_a_pod));
             }
             Mutant::WaitsToResizeThePending => {
                 let resizes = |ordinal: Ordinal| {
-                    observed.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize)
+                    observed.objects.outdated.get(&ordinal).is_some_and(|it| it.method == UpdateMethod::Resize)
                 };
                 planned.steps.retain(|step| !remakes(step, resizes));
             }
             Mutant::RestartsInitialMembersOutOfReach if refusal == "Bootstrapping" => {
-                let silent = observed.pods.iter().find(|(it, pod)| pod.ready && !observed.is_reached(**it));
+                let silent = observed.objects.pods.iter().find(|(it, pod)| pod.ready && !observed.is_reached(**it));
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
             Mutant::RestartsInitialMembersWithTheirData if refusal == "Bootstrapping" => {
-                let silent = observed.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
+                let silent = observed.objects.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
             Mutant::NeverReplaces => {
@@ -228,7 +253,7 @@ impl Mutant {
                     .steps
                     .iter()
                     .any(|step| matches!(step, Step::Member(_, MemberStep::RecordReplacement { .. })));
-                if let Some(membership) = observed.membership.as_ref().filter(|_| gives_up) {
+                if let Some(membership) = observed.etcd.membership.as_ref().filter(|_| gives_up) {
                     planned = next_membership_change(observed, membership);
                 }
             }
@@ -241,10 +266,12 @@ impl Mutant {
     fn see(self, observed: &Observed) -> Cow<'_, Observed> {
         let mut seen = Cow::Borrowed(observed);
         match self {
-            Mutant::ForgetsTheBootstrap if seen.membership.is_none() => seen.to_mut().cluster_id = None,
-            Mutant::IgnoresThePause => seen.to_mut().paused = None,
-            Mutant::CountsEveryMoment => seen.to_mut().observed_unhealthy_since = observed.unhealthy_since.clone(),
-            Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().versions.oldest_log = Some("3.6.0".to_owned()),
+            Mutant::ForgetsTheBootstrap if seen.etcd.membership.is_none() => seen.to_mut().recorded.cluster_id = None,
+            Mutant::IgnoresThePause => seen.to_mut().wanted.paused = None,
+            Mutant::CountsEveryMoment => {
+                seen.to_mut().remembered.unhealthy_since = observed.recorded.unhealthy_since.clone()
+            }
+            Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().recorded.oldest_log = Some("3.6.0".to_owned()),
             Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.to_mut().agree_on_what_is_wanted(),
             _ => {}
         }
@@ -255,9 +282,9 @@ impl Mutant {
 impl Observed {
     /// As if the members had agreed on the desired version.
     fn agree_on_what_is_wanted(&mut self) {
-        let (wanted, versions) = (self.versions.wanted.clone(), &mut self.versions);
-        versions.cluster = Some(wanted.clone());
-        for answer in self.answers.values_mut().flatten() {
+        let wanted = self.wanted.version.clone();
+        self.etcd.cluster_version = Some(wanted.clone());
+        for answer in self.etcd.answers.values_mut().flatten() {
             answer.storage_version = None;
             if answer.version > wanted {
                 answer.version = wanted.clone();

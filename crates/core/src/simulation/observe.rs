@@ -2,9 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etcd_operator_api::MemberRole;
+
 use super::etcd::Etcd;
 use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, fits_no_node, minor_of};
-use crate::cluster::observed::{Answer, Claim, MemberId, Membership, Observed, Peer, Pod, Versions};
+use crate::cluster::observed::{
+    self, Answer, BackupFirst, Claim, MemberId, Membership, Objects, Observed, Peer, Pod, Recorded, Remembered,
+    SharedObjects, Wanted,
+};
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
 use crate::cluster::tests::support::names;
@@ -17,49 +22,56 @@ impl World {
         Observed {
             names: names(),
             uid: format!("life-{}", cluster.lives),
-            replicas: cluster.replicas,
-            durable: self.storage != Storage::Ephemeral,
-            restores: cluster.restores,
-            deleting: false,
-            paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
             now: self.now,
-            replace_after: Some(REPLACE_AFTER),
-            defragments: true,
-            quota: 1 << 30,
-            bootstrap: cluster.bootstrap.clone(),
-            cluster_id: cluster.cluster_id,
-            versions: Versions {
-                wanted: cluster.wanted.to_owned(),
-                accepted: cluster.accepted.clone(),
-                oldest_log: cluster.oldest_log.clone(),
-                noted: seen.claims.values().filter_map(|claim| claim.claim.version.clone()).max(),
-                cluster: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(|| {
-                    let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
-                    noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
-                }),
-                downgrade: self.quorum().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
+            wanted: Wanted {
+                replicas: cluster.replicas,
+                durable: self.storage != Storage::Ephemeral,
+                restores: cluster.restores,
+                deleting: false,
+                paused: cluster.paused.then(|| "spec.paused is true".to_owned()),
+                replace_after: Some(REPLACE_AFTER),
+                defragments: true,
+                migrates: false,
+                version: cluster.wanted.to_owned(),
                 flags: Vec::new(),
             },
-            backup_first: Default::default(),
-            outdated: see_outdated(seen),
-            has_rollout_slot: true,
-            migrates: false,
-            peers: BTreeMap::clone(&seen.peers),
-            pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
-            claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
-            answers: self.ask(seen),
-            membership: self.quorum().map(Etcd::membership),
-            local_membership: self.local_membership(seen),
-            unhealthy_since: cluster.unhealthy_since.clone(),
-            observed_unhealthy_since: BTreeMap::new(),
-            alarms: BTreeSet::new(),
-            compacted: None,
-            differing: BTreeSet::new(),
+            recorded: Recorded {
+                bootstrap: cluster.bootstrap.clone(),
+                cluster_id: cluster.cluster_id,
+                version: cluster.accepted.clone(),
+                voters: cluster.status.members.iter().filter(|it| it.role != Some(MemberRole::Learner)).count(),
+                oldest_log: cluster.oldest_log.clone(),
+                unhealthy_since: cluster.unhealthy_since.clone(),
+            },
+            objects: Objects {
+                peers: BTreeMap::clone(&seen.peers),
+                pods: seen.pods.iter().map(|(ordinal, pod)| (*ordinal, see_pod(pod, seen))).collect(),
+                claims: seen.claims.iter().map(|(ordinal, claim)| (*ordinal, see_claim(claim, seen))).collect(),
+                outdated: see_outdated(seen),
+                quota: 1 << 30,
+                backup_first: BackupFirst::NotRequired,
+                shared: SharedObjects::clone(&seen.shared),
+            },
+            etcd: observed::Etcd {
+                answers: self.ask(seen),
+                membership: self.known_etcd().map(Etcd::membership),
+                local_membership: self.local_membership(seen),
+                cluster_version: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(
+                    || {
+                        let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
+                        noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
+                    },
+                ),
+                downgrade: self.known_etcd().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
+                alarms: BTreeSet::new(),
+                compacted: None,
+            },
+            remembered: Remembered { has_rollout_slot: true, ..Remembered::default() },
         }
     }
 
     /// etcd, if the operator reaches a member that has a quorum.
-    fn quorum(&self) -> Option<&Etcd> {
+    pub fn known_etcd(&self) -> Option<&Etcd> {
         let etcd = self.etcd.as_ref().filter(|etcd| etcd.has_quorum(self))?;
         let speaks = |process: &&Process| etcd.connects(self, process) && self.is_reached(process);
         self.processes.iter().find(speaks).map(|_| etcd)
@@ -72,7 +84,7 @@ impl World {
 
     /// The cluster version that etcd reports, if a quorum can be queried.
     fn cluster_version(&self) -> Option<String> {
-        Some(format!("3.{}.0", self.quorum()?.minor?))
+        Some(format!("3.{}.0", self.known_etcd()?.minor?))
     }
 
     /// Queries every known pod at its known address: a pod that is gone does not answer.
@@ -122,7 +134,7 @@ impl World {
     /// known to differ before, while all the others agree. `None` if they can't be compared, or the comparison is
     /// inconclusive.
     pub fn differing(&self, known: &BTreeSet<MemberId>) -> Option<BTreeSet<MemberId>> {
-        let etcd = self.quorum()?;
+        let etcd = self.known_etcd()?;
         let is_heard =
             |id: MemberId| self.processes.iter().any(|it| it.identity.member_id == id && self.is_reached(it));
         if !etcd.voters().all(|voter| etcd.is_up(self, voter) && is_heard(voter.id)) {

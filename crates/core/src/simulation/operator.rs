@@ -8,8 +8,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::coverage::Rule;
 use super::effects::{
-    Effect, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade, fence_pod,
-    on_the_same_pod, record, recreate_peer,
+    Effect, apply_budget, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade,
+    fence_pod, on_the_same_pod, record, recreate_peer,
 };
 use super::mutants::Mutant;
 use super::shared::Shared;
@@ -20,7 +20,7 @@ use crate::cluster::health_history::HealthHistory;
 use crate::cluster::observed::{Claim, MemberId, Observed, Peer};
 use crate::cluster::plan::{Plan, Start, Step, is_confirmed};
 use crate::cluster::status::status_to_report;
-use crate::cluster::step::{ClusterStep, MemberStep};
+use crate::cluster::step::{Blocked, ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
 pub struct Operator {
@@ -72,7 +72,7 @@ impl Operator {
 
     pub fn plan(&self, world: &World) -> Plan {
         let mut observed = self.look(world, &self.cache);
-        observed.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
+        observed.remembered.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
         Mutant::plan(self.mutant, &observed)
     }
 
@@ -80,7 +80,7 @@ impl Operator {
     fn look(&self, world: &World, seen: &Api) -> Observed {
         let mut observed = world.observe(seen);
         self.history.clone().keep(&mut observed);
-        observed.differing = world.differing(&self.findings).unwrap_or_default();
+        observed.remembered.differing = world.differing(&self.findings).unwrap_or_default();
         observed
     }
 
@@ -88,10 +88,10 @@ impl Operator {
         let mut observed = world.observe(&self.cache);
         self.history.keep(&mut observed);
         // An inconclusive comparison keeps the earlier findings, except about members that have left.
-        let is_member = |id: &MemberId| observed.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
+        let is_member = |id: &MemberId| observed.etcd.membership.as_ref().is_none_or(|it| it.member(*id).is_some());
         self.findings.retain(is_member);
         self.findings = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
-        observed.differing = self.findings.clone();
+        observed.remembered.differing = self.findings.clone();
         world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);
         world.coverage.wait(&plan);
@@ -126,13 +126,13 @@ impl Operator {
         let effect = self.carry_out(world, &work.seen, step)?;
         world.coverage.take(step, effect == Effect::Done);
         world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(step)));
-        match (effect, step.ordinal()) {
-            (Effect::Failed, None) => {
+        match (effect, step.blocked_by_failure()) {
+            (Effect::Failed, Blocked::Everything) => {
                 report(world, &work);
                 return Ok(true);
             }
-            (Effect::Failed, Some(ordinal)) => work.failed.push(ordinal),
-            (Effect::Done, _) => {}
+            (Effect::Failed, Blocked::Member(ordinal)) => work.failed.push(ordinal),
+            (Effect::Failed, Blocked::Nothing) | (Effect::Done, _) => {}
         }
         self.work = Some(work);
         Ok(true)
@@ -146,8 +146,8 @@ impl Operator {
     /// Whether the reconcile in progress has nothing to do or to wait for, and found all members healthy.
     pub fn sees_nothing_to_do(&self) -> bool {
         self.work.as_ref().is_some_and(|Work { observed, plan, .. }| {
-            let mut members = observed.membership.iter().flat_map(|membership| &membership.members);
-            let nothing_goes = observed.pods.values().all(|pod| !pod.deleting);
+            let mut members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
+            let nothing_goes = observed.objects.pods.values().all(|pod| !pod.deleting);
             *plan == Plan::default() && nothing_goes && members.all(|member| observed.is_healthy(member))
         })
     }
@@ -247,6 +247,19 @@ impl Operator {
             // resized in place.
             Step::Member(_, MemberStep::Resize) => Effect::Failed,
             // In-place changes to running pods and volumes don't matter for the rules.
+            Step::Cluster(ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. })
+                if world.api.cluster.lives != seen.cluster.lives =>
+            {
+                Effect::Failed
+            }
+            Step::Cluster(ClusterStep::ApplyService(kind)) => {
+                world.api.shared.services.insert(*kind);
+                Effect::Done
+            }
+            Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available }) => apply_budget(world, *min_available)?,
+            Step::Member(ordinal, MemberStep::RepairClaim) => {
+                changed(world.api.claims.get_mut(ordinal), |claim| claim.claim.strayed = false)
+            }
             Step::Member(_, MemberStep::Relabel) | Step::Member(_, MemberStep::GrowClaim) => Effect::Done,
             Step::Member(_, MemberStep::AddLearner)
             | Step::Member(_, MemberStep::Promote { .. })
@@ -360,7 +373,7 @@ impl Operator {
 
 /// Writes the status, unless the EtcdCluster has changed since it was read.
 fn report(world: &mut World, work: &Work) {
-    for ordinal in work.observed.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
+    for ordinal in work.observed.etcd.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
         // The pod of an earlier EtcdPeer may be the one that answers.
         let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
         let template = world.api.templates.get(ordinal).copied().unwrap_or_default();

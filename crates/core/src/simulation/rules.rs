@@ -8,7 +8,7 @@ use super::coverage::Rule;
 use super::faults::version_of;
 use super::operator::Operator;
 use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
-use crate::cluster::observed::{DataState, MemberId};
+use crate::cluster::observed::{DataState, MemberId, ServiceKind};
 use crate::cluster::plan::Plan;
 use crate::cluster::quorum::quorum;
 use crate::ordinal::Ordinal;
@@ -161,6 +161,17 @@ fn check_desired_state(world: &World) -> Result<(), Broken> {
     is("processes", alive().map(|process| process.ordinal).collect())?;
     if world.storage != Storage::Ephemeral {
         is("claims", world.api.claims.keys().copied().collect())?;
+    }
+    if world.api.claims.values().any(|it| it.claim.strayed && !it.claim.deleting) {
+        return Err("at rest, and a claim has lost its labels".to_owned());
+    }
+    let shared = &world.api.shared;
+    if shared.services.len() < ServiceKind::ALL.len() {
+        return Err(format!("at rest there are only the Services {:?}", shared.services));
+    }
+    let needed = quorum(etcd.voters().count());
+    if shared.min_available != Some(needed) {
+        return Err(format!("at rest, and the budget is {:?}, not {needed}", shared.min_available));
     }
     if alive().any(|process| !etcd.connects(world, process)) {
         return Err("at rest, and somebody does not take part".to_owned());

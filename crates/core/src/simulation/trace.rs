@@ -59,6 +59,11 @@ pub fn brief(step: &Step) -> String {
         }
         Step::Member(ordinal, MemberStep::RecordDefragmentation { .. }) => format!("RecordDefragmentation c-{ordinal}"),
         Step::Member(ordinal, MemberStep::Defragment) => format!("Defragment c-{ordinal}"),
+        Step::Cluster(ClusterStep::ApplyService(kind)) => format!("ApplyService {kind:?}"),
+        Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available }) => {
+            format!("ApplyDisruptionBudget {min_available}")
+        }
+        Step::Member(ordinal, MemberStep::RepairClaim) => format!("RepairClaim c-{ordinal}"),
         Step::Cluster(ClusterStep::Disarm(alarm)) => format!("Disarm {:?} of {}", alarm.kind, alarm.member_id),
     }
 }

@@ -10,7 +10,9 @@ use super::coverage::Coverage;
 use super::etcd::Etcd;
 use super::random::Random;
 use super::shared::Shared;
-use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Node, Observed, Peer, Problem};
+use crate::cluster::observed::{
+    Bootstrap, Claim, ClusterId, Identity, MemberId, Node, Observed, Peer, Problem, SharedObjects,
+};
 use crate::cluster::plan::Start;
 use crate::ordinal::Ordinal;
 
@@ -60,6 +62,8 @@ pub struct Api {
     pub templates: Shared<BTreeMap<Ordinal, u32>>,
     pub pods: Shared<BTreeMap<Ordinal, PodObject>>,
     pub claims: Shared<BTreeMap<Ordinal, ClaimObject>>,
+    /// The Services and the PodDisruptionBudget.
+    pub shared: Shared<SharedObjects>,
     pub nodes: Shared<Vec<Node>>,
 }
 
@@ -189,6 +193,7 @@ impl World {
                 templates: Shared::default(),
                 pods: Shared::default(),
                 claims: Shared::default(),
+                shared: Shared::default(),
                 nodes: Shared::new(vec![Node::default(); machines]),
             },
             machines: (0..machines).map(|_| Machine { on: true, connected: true }).collect(),
@@ -238,7 +243,7 @@ impl World {
 
     /// Records which members are unhealthy in an observation that may lead to a replacement.
     pub fn note_who_is_away(&mut self, observed: &Observed) {
-        let quorum = observed.membership.as_ref().filter(|_| observed.paused.is_none());
+        let quorum = observed.etcd.membership.as_ref().filter(|_| observed.wanted.paused.is_none());
         let members = quorum.iter().flat_map(|membership| &membership.members);
         let away: Vec<MemberId> =
             members.filter(|member| !observed.is_healthy(member)).map(|member| member.id).collect();

@@ -3,6 +3,7 @@
 use etcd_operator_api::{DeletionPolicy, EtcdCluster};
 use etcd_operator_core::cluster::observed::{Bootstrap, Identity};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
@@ -40,4 +41,16 @@ pub fn claim_metadata(cluster: &EtcdCluster, name: &str) -> ObjectMeta {
         owner_references: Some(owners),
         ..ObjectMeta::default()
     }
+}
+
+/// Whether another client changed that part.
+pub fn has_strayed(claim: &PersistentVolumeClaim, cluster: &EtcdCluster) -> bool {
+    let wanted = claim_metadata(cluster, &claim.name_any());
+    let labels = wanted.labels.unwrap_or_default();
+    let labelled = labels.iter().all(|(name, value)| claim.labels().get(name) == Some(value));
+    !labelled || uids(claim.owner_references()) != uids(&wanted.owner_references.unwrap_or_default())
+}
+
+fn uids(owners: &[OwnerReference]) -> Vec<&str> {
+    owners.iter().map(|owner| owner.uid.as_str()).collect()
 }

@@ -97,8 +97,8 @@ impl Metrics {
         let set = |state, count: usize| {
             self.members.get_or_create(&labels_of(&names.namespace, &names.cluster, state)).set(count as i64);
         };
-        let Some(membership) = &observed.membership else {
-            for (state, count) in [("healthy", 0), ("unhealthy", observed.peers.len()), ("learner", 0)] {
+        let Some(membership) = &observed.etcd.membership else {
+            for (state, count) in [("healthy", 0), ("unhealthy", observed.objects.peers.len()), ("learner", 0)] {
                 set(state, count);
             }
             return;

@@ -14,7 +14,7 @@ fn recreated(size: u32) -> Observed {
 
 /// The recreated cluster after it has adopted its old ID.
 fn adopted(size: u32) -> Observed {
-    Observed { cluster_id: Some(CLUSTER_ID), ..recreated(size) }
+    recreated(size).with(|it| it.recorded.cluster_id = Some(CLUSTER_ID))
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn all_members_come_back_on_their_own_data() {
 #[test]
 fn all_members_come_back_however_many_are_wanted_now() {
     for replicas in [1, 5] {
-        let steps = steps_of(&Observed { replicas, ..adopted(3) });
+        let steps = steps_of(&adopted(3).with(|it| it.wanted.replicas = replicas));
         assert_eq!(
             steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
             3,
@@ -56,7 +56,7 @@ fn all_members_come_back_however_many_are_wanted_now() {
 #[test]
 fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
     let mut observed = adopted(3);
-    observed.peers.insert(Ordinal(0), Default::default());
+    observed.objects.peers.insert(Ordinal(0), Default::default());
     let steps = steps_of(&observed);
     assert!(matches!(steps[0], Step::Member(Ordinal(0), MemberStep::CreatePod { .. })));
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_crash_before_the_record_of_a_member_resumes_from_its_claim() {
 fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
     let mut observed = adopted(3);
     for ordinal in [1, 2] {
-        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
+        observed.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
     }
     let steps = steps_of(&observed);
     let pods = steps.iter().filter(
@@ -82,8 +82,8 @@ fn initial_members_whose_claims_were_not_marked_yet_come_back_too() {
 fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
     let mut observed = adopted(3);
     let bootstrap = Some(Bootstrap { token: "other".into(), size: 3 });
-    observed.claims.insert(Ordinal(2), Claim { bootstrap, ..Claim::default() });
-    observed.claims.insert(Ordinal(3), Claim::default());
+    observed.objects.claims.insert(Ordinal(2), Claim { bootstrap, ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(3), Claim::default());
     let steps = steps_of(&observed);
     assert!(
         !steps.iter().any(|step| matches!(step, Step::Member(Ordinal(2..), MemberStep::CreatePod { .. }))),
@@ -95,10 +95,10 @@ fn a_claim_of_another_bootstrap_is_not_taken_for_an_initial_members() {
 fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
     // Its claim was annotated with its identity, which looked as if it had run.
     let mut observed = cluster_of(3);
-    observed.replicas = 4;
+    observed.wanted.replicas = 4;
     observed.join_as_learner(3);
-    observed.peers.get_mut(&Ordinal(3)).unwrap().started = true;
-    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.objects.peers.get_mut(&Ordinal(3)).unwrap().started = true;
+    observed.objects.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
     let steps = steps_of(&observed);
     let [record, Step::Member(Ordinal(3), MemberStep::CreatePod { start })] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(
@@ -111,7 +111,7 @@ fn a_learner_that_never_ran_may_still_start_after_the_cluster_was_recreated() {
 #[test]
 fn volumes_of_two_clusters_are_refused() {
     let mut observed = recreated(3);
-    observed.claims.get_mut(&Ordinal(2)).unwrap().identity =
+    observed.objects.claims.get_mut(&Ordinal(2)).unwrap().identity =
         Some(Identity { member_id: MemberId(7), cluster_id: ClusterId(0xc2) });
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "VolumesConflict"));
@@ -122,14 +122,14 @@ fn volumes_of_two_clusters_are_refused() {
 fn a_bootstrap_that_was_never_seen_to_the_end_is_repeated_with_its_own_token() {
     let mut observed = new_cluster(5);
     observed.uid = "uid-2".into();
-    observed.claims.insert(Ordinal(1), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(1), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordBootstrap(bootstrap_of(3)))]);
 }
 
 #[test]
 fn a_cluster_without_volumes_is_bootstrapped_anew() {
     let mut observed = cluster_of(3);
-    observed.claims.clear();
+    observed.objects.claims.clear();
     observed.recreate();
     assert_eq!(
         steps_of(&observed),

@@ -9,16 +9,19 @@ use crate::ordinal::Ordinal;
 
 /// A cluster whose bootstrap is recorded, and nothing more.
 fn recorded(size: u32) -> Observed {
-    Observed { bootstrap: Some(bootstrap_of(size)), ..new_cluster(size) }
+    new_cluster(size).with(|it| it.recorded.bootstrap = Some(bootstrap_of(size)))
 }
 
 /// A cluster whose initial members all have their objects.
 fn bootstrapping(size: u32) -> Observed {
     let mut observed = recorded(size);
     for ordinal in 0..size {
-        observed.peers.insert(Ordinal(ordinal), Peer::default());
-        observed.claims.insert(Ordinal(ordinal), Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
-        observed.pods.insert(
+        observed.objects.peers.insert(Ordinal(ordinal), Peer::default());
+        observed
+            .objects
+            .claims
+            .insert(Ordinal(ordinal), Claim { bootstrap: Some(bootstrap_of(size)), ..Claim::default() });
+        observed.objects.pods.insert(
             Ordinal(ordinal),
             Pod { expected: Some(initial_expected(size, ordinal)), serves_clients: true, ..Pod::default() },
         );
@@ -68,7 +71,7 @@ fn all_initial_members_start_at_once_with_the_token() {
 #[test]
 fn the_size_at_bootstrap_is_the_recorded_one_whatever_is_wanted_now() {
     for replicas in [1, 5] {
-        let steps = steps_of(&Observed { replicas, ..recorded(3) });
+        let steps = steps_of(&recorded(3).with(|it| it.wanted.replicas = replicas));
         assert_eq!(
             steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
             3,
@@ -85,13 +88,16 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
         for step in &all[..done] {
             match step {
                 Step::Member(ordinal, MemberStep::CreatePeer { .. }) => {
-                    drop(observed.peers.insert(*ordinal, Peer::default()))
+                    drop(observed.objects.peers.insert(*ordinal, Peer::default()))
                 }
                 Step::Member(ordinal, MemberStep::CreateClaim { bootstrap, .. }) => {
-                    observed.claims.insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
+                    observed
+                        .objects
+                        .claims
+                        .insert(*ordinal, Claim { bootstrap: bootstrap.clone(), ..Claim::default() });
                 }
                 Step::Member(ordinal, MemberStep::CreatePod { start }) => {
-                    observed.pods.insert(*ordinal, Pod { expected: Some(start.expected), ..Pod::default() });
+                    observed.objects.pods.insert(*ordinal, Pod { expected: Some(start.expected), ..Pod::default() });
                 }
                 other => panic!("{other:?}"),
             }
@@ -103,7 +109,7 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
 #[test]
 fn while_fewer_than_a_quorum_answer_it_only_waits() {
     let mut observed = bootstrapping(3);
-    observed.answers.insert(Ordinal(0), Err("connection refused".into()));
+    observed.etcd.answers.insert(Ordinal(0), Err("connection refused".into()));
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(plan.waiting.unwrap().message, "0 of 3 initial members answer");
@@ -112,9 +118,9 @@ fn while_fewer_than_a_quorum_answer_it_only_waits() {
 #[test]
 fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
     let mut observed = bootstrapping(3);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::DeletePod { .. })]));
-    observed.pods.remove(&Ordinal(1));
+    observed.objects.pods.remove(&Ordinal(1));
     assert!(
         matches!(&steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.bootstrap_token.is_some())
     );
@@ -124,7 +130,8 @@ fn an_initial_member_that_ended_is_cleared_away_and_made_again() {
 fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
     let mut observed = bootstrapping(3);
     let expected = initial_members::cluster_id(&names(), &bootstrap_of(3));
-    observed.membership = cluster_of(3).membership.map(|membership| Membership { cluster_id: expected, ..membership });
+    observed.etcd.membership =
+        cluster_of(3).etcd.membership.map(|membership| Membership { cluster_id: expected, ..membership });
     assert_eq!(
         plan(&observed),
         Plan { steps: vec![Step::Cluster(ClusterStep::RecordClusterId(expected))], waiting: None }
@@ -134,7 +141,7 @@ fn the_cluster_is_bootstrapped_as_soon_as_a_quorum_answers() {
 #[test]
 fn initial_members_that_turn_out_to_be_another_cluster_are_not_taken_for_this_one() {
     let mut observed = bootstrapping(3);
-    observed.membership = cluster_of(3).membership;
+    observed.etcd.membership = cluster_of(3).etcd.membership;
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WrongCluster"));
 }
@@ -143,9 +150,9 @@ fn initial_members_that_turn_out_to_be_another_cluster_are_not_taken_for_this_on
 fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
     let mut observed = cluster_of(3);
     for ordinal in 0..3 {
-        observed.peers.insert(Ordinal(ordinal), Peer::default());
-        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
-        observed.pods.get_mut(&Ordinal(ordinal)).unwrap().expected = Some(fresh(ordinal));
+        observed.objects.peers.insert(Ordinal(ordinal), Peer::default());
+        observed.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().identity = None;
+        observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().expected = Some(fresh(ordinal));
     }
     let expected: Vec<Step> = (0..3)
         .flat_map(|ordinal| {
@@ -168,9 +175,9 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
     let mut observed = cluster_of(3);
     observed.member_mut(2).started = false;
     observed.stop_answering(2);
-    observed.peers.insert(Ordinal(2), Peer::default());
-    observed.claims.get_mut(&Ordinal(2)).unwrap().identity = None;
-    observed.pods.get_mut(&Ordinal(2)).unwrap().expected = Some(fresh(2));
+    observed.objects.peers.insert(Ordinal(2), Peer::default());
+    observed.objects.claims.get_mut(&Ordinal(2)).unwrap().identity = None;
+    observed.objects.pods.get_mut(&Ordinal(2)).unwrap().expected = Some(fresh(2));
     let record = Step::Member(Ordinal(2), MemberStep::RecordMember { identity: identity_of(2), started: false });
     assert_eq!(steps_of(&observed), [record]);
 }
@@ -179,11 +186,11 @@ fn an_initial_member_that_has_not_started_yet_need_not_have_data() {
 fn cluster_with_terminating_leftovers_is_not_bootstrapped() {
     let going_claim = Claim { deleting: true, identity: Some(identity_of(0)), ..Claim::default() };
     let mut claims = new_cluster(3);
-    claims.claims.insert(Ordinal(0), going_claim);
+    claims.objects.claims.insert(Ordinal(0), going_claim);
     let mut pods = new_cluster(3);
-    pods.pods.insert(Ordinal(0), Pod { deleting: true, ..Pod::default() });
+    pods.objects.pods.insert(Ordinal(0), Pod { deleting: true, ..Pod::default() });
     let mut peers = new_cluster(3);
-    peers.peers.insert(Ordinal(0), Peer { deleting: true, ..Peer::default() });
+    peers.objects.peers.insert(Ordinal(0), Peer { deleting: true, ..Peer::default() });
     for observed in [claims, pods, peers] {
         let plan = plan(&observed);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "WaitingForCleanup"));
@@ -194,16 +201,16 @@ fn cluster_with_terminating_leftovers_is_not_bootstrapped() {
 fn a_bootstrapped_cluster_that_cannot_be_asked_is_never_bootstrapped_again() {
     let mut gone = cluster_of(3);
     gone.lose_quorum();
-    gone.peers.clear();
-    gone.pods.clear();
-    gone.claims.clear();
+    gone.objects.peers.clear();
+    gone.objects.pods.clear();
+    gone.objects.claims.clear();
     let plan = plan(&gone);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "NoQuorum"));
 }
 
 #[test]
 fn a_cluster_without_claims_is_bootstrapped_without_claims() {
-    let steps = steps_of(&Observed { durable: false, ..recorded(3) });
+    let steps = steps_of(&recorded(3).with(|it| it.wanted.durable = false));
     assert_eq!(steps.len(), 6);
     assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::CreateClaim { .. }))));
 }
@@ -211,7 +218,7 @@ fn a_cluster_without_claims_is_bootstrapped_without_claims() {
 #[test]
 fn cluster_with_unknown_claims_is_not_bootstrapped() {
     let mut observed = new_cluster(3);
-    observed.claims.insert(Ordinal(1), Default::default());
+    observed.objects.claims.insert(Ordinal(1), Default::default());
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(awaited(&plan), "VolumesConflict");
@@ -221,12 +228,12 @@ fn cluster_with_unknown_claims_is_not_bootstrapped() {
 
 #[test]
 fn a_backup_is_restored_to_one_member_whatever_is_wanted() {
-    let observed = Observed { restores: true, ..new_cluster(3) };
+    let observed = new_cluster(3).with(|it| it.wanted.restores = true);
     assert_eq!(
         plan(&observed),
         Plan { steps: vec![Step::Cluster(ClusterStep::RecordBootstrap(bootstrap_of(1)))], waiting: None }
     );
-    let steps = steps_of(&Observed { bootstrap: Some(bootstrap_of(1)), ..observed });
+    let steps = steps_of(&observed.with(|it| it.recorded.bootstrap = Some(bootstrap_of(1))));
     assert_eq!(
         steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::CreatePod { .. }))).count(),
         1,
@@ -242,8 +249,8 @@ fn no_backup_is_restored_where_volumes_are_already() {
     };
     let earlier = Bootstrap { token: "an earlier EtcdCluster".to_owned(), size: 3 };
     for claim in [Claim::default(), known, Claim { bootstrap: Some(earlier), ..Claim::default() }] {
-        let mut observed = Observed { restores: true, ..new_cluster(3) };
-        observed.claims.insert(Ordinal(1), claim);
+        let mut observed = new_cluster(3).with(|it| it.wanted.restores = true);
+        observed.objects.claims.insert(Ordinal(1), claim);
         let plan = plan(&observed);
         assert_eq!(plan.steps, [], "nothing is touched");
         assert_eq!(awaited(&plan), "VolumesConflict");
@@ -255,9 +262,9 @@ fn no_backup_is_restored_where_volumes_are_already() {
 /// An operator of an earlier version, which leads for a moment, writes a status without what it does not know.
 #[test]
 fn restore_whose_bootstrap_is_not_recorded_any_more_goes_on_with_its_own_claims() {
-    let mut observed = Observed { restores: true, ..new_cluster(3) };
+    let mut observed = new_cluster(3).with(|it| it.wanted.restores = true);
     let own = Bootstrap { token: observed.uid.clone(), size: 1 };
-    observed.claims.insert(Ordinal(0), Claim { bootstrap: Some(own.clone()), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(0), Claim { bootstrap: Some(own.clone()), ..Claim::default() });
     assert_eq!(plan(&observed), Plan { steps: vec![Step::Cluster(ClusterStep::RecordBootstrap(own))], waiting: None });
 }
 
@@ -267,7 +274,7 @@ fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
     observed.now += 3600;
     observed.hang(0);
     assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
-    observed.pods.get_mut(&Ordinal(0)).unwrap().restoring = true;
+    observed.objects.pods.get_mut(&Ordinal(0)).unwrap().restoring = true;
     assert!(!restarts_anybody(&observed));
 }
 
@@ -278,7 +285,7 @@ fn restarts_anybody(observed: &Observed) -> bool {
 impl Observed {
     /// The pod of an initial member has started, and the kubelet reports it unready.
     fn hang(&mut self, ordinal: u32) {
-        let pod = self.pods.get_mut(&Ordinal(ordinal)).unwrap();
+        let pod = self.objects.pods.get_mut(&Ordinal(ordinal)).unwrap();
         (pod.node, pod.began, pod.ready) = (Some(Node::default()), true, false);
     }
 }
@@ -289,7 +296,7 @@ fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() 
     observed.now += 3600;
     (0..3).for_each(|ordinal| observed.hang(ordinal));
     assert!(restarts_anybody(&observed), "it hangs");
-    (0..3).for_each(|ordinal| observed.pods.get_mut(&Ordinal(ordinal)).unwrap().ready = true);
+    (0..3).for_each(|ordinal| observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().ready = true);
     assert!(!restarts_anybody(&observed), "it may be only the operator that does not reach them");
     let message = plan(&observed).waiting.unwrap().message;
     assert!(message.contains("c-0, c-1, c-2"), "who is ready and not reached is named: {message}");
@@ -300,19 +307,19 @@ fn silent_initial_member_that_has_not_begun_is_not_restarted() {
     let mut observed = bootstrapping(3);
     observed.now += 3600;
     observed.hang(1);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().began = false;
-    observed.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 600;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().began = false;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 600;
     assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
-    observed.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 1000;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 1000;
     for durable in [true, false] {
-        observed.durable = durable;
+        observed.wanted.durable = durable;
         assert!(restarts_anybody(&observed), "it may begin elsewhere, and has nothing to lose");
     }
 }
 
 #[test]
 fn silent_initial_member_with_data_in_its_pod_is_not_restarted() {
-    let mut observed = Observed { durable: false, ..bootstrapping(3) };
+    let mut observed = bootstrapping(3).with(|it| it.wanted.durable = false);
     observed.now += 3600;
     observed.hang(1);
     assert!(!restarts_anybody(&observed), "what was acknowledged may be in it");

@@ -24,27 +24,27 @@ fn removal(ordinal: u32, why: &str) -> Vec<Step> {
 
 /// The member's data is gone, and the gate has reported it.
 fn lose_data(observed: &mut Observed, ordinal: u32) {
-    observed.answers.remove(&Ordinal(ordinal));
-    let pod = observed.pods.get_mut(&Ordinal(ordinal)).unwrap();
+    observed.etcd.answers.remove(&Ordinal(ordinal));
+    let pod = observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap();
     pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
 fn unhealthy_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     let id = identity_of(ordinal).member_id;
-    observed.unhealthy_since.insert(id, NOW - seconds);
-    observed.observed_unhealthy_since.insert(id, NOW - seconds);
+    observed.recorded.unhealthy_since.insert(id, NOW - seconds);
+    observed.remembered.unhealthy_since.insert(id, NOW - seconds);
 }
 
 /// The member has not answered for so many seconds.
 fn stop_answering_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     observed.stop_answering(ordinal);
     unhealthy_for(observed, ordinal, seconds);
-    observed.pods.get_mut(&Ordinal(ordinal)).unwrap().created = NOW - 86400;
+    observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().created = NOW - 86400;
 }
 
 fn node_down_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     stop_answering_for(observed, ordinal, seconds);
-    observed.pods.get_mut(&Ordinal(ordinal)).unwrap().node =
+    observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().node =
         Some(Node { down_since: Some(NOW - seconds), fenced: false });
 }
 
@@ -60,7 +60,7 @@ fn an_old_refusal_is_no_proof() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     let refused_at = |observed: &mut Observed, at: i64| {
-        observed.pods.get_mut(&Ordinal(1)).unwrap().problem.as_mut().unwrap().at = Some(at);
+        observed.objects.pods.get_mut(&Ordinal(1)).unwrap().problem.as_mut().unwrap().at = Some(at);
     };
     refused_at(&mut observed, NOW - 61);
     assert_eq!(steps_of(&observed), [], "the data may be back");
@@ -72,16 +72,22 @@ fn an_old_refusal_is_no_proof() {
 fn a_member_whose_claim_is_gone_is_replaced_at_once() {
     for deleting in [false, true] {
         let mut observed = cluster_of(3);
-        observed.answers.remove(&Ordinal(1));
-        observed.pods.remove(&Ordinal(1));
-        observed.claims.remove(&Ordinal(1));
+        observed.etcd.answers.remove(&Ordinal(1));
+        observed.objects.pods.remove(&Ordinal(1));
+        observed.objects.claims.remove(&Ordinal(1));
         let why = if deleting { "the volume claim c-1 was deleted" } else { "the volume claim c-1 is gone" };
         if deleting {
-            observed.claims.insert(Ordinal(1), Claim { deleting, identity: Some(identity_of(1)), ..Claim::default() });
+            observed
+                .objects
+                .claims
+                .insert(Ordinal(1), Claim { deleting, identity: Some(identity_of(1)), ..Claim::default() });
         }
         assert_eq!(steps_of(&observed), removal(1, why));
         // A pod that was created too late to notice that waits forever.
-        observed.pods.insert(Ordinal(1), Pod { expected: Some(kept(1)), serves_clients: true, ..Pod::default() });
+        observed
+            .objects
+            .pods
+            .insert(Ordinal(1), Pod { expected: Some(kept(1)), serves_clients: true, ..Pod::default() });
         assert_eq!(steps_of(&observed), removal(1, why));
     }
 }
@@ -89,26 +95,25 @@ fn a_member_whose_claim_is_gone_is_replaced_at_once() {
 #[test]
 fn a_claim_that_is_deleted_under_a_running_member_is_no_loss_yet() {
     let mut observed = cluster_of(3);
-    observed.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
     assert_eq!(plan(&observed), Plan::default());
     // Nor is it while the pod terminates.
-    observed.answers.remove(&Ordinal(1));
-    observed.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.etcd.answers.remove(&Ordinal(1));
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
 }
 
 #[test]
 fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
     let mut observed = cluster_of(3);
-    observed.durable = false;
-    observed.claims.clear();
-    observed.answers.remove(&Ordinal(1));
-    let gone = Observed {
-        pods: observed.pods.clone().into_iter().filter(|(it, _)| *it != Ordinal(1)).collect(),
-        ..observed.clone()
-    };
+    observed.wanted.durable = false;
+    observed.objects.claims.clear();
+    observed.etcd.answers.remove(&Ordinal(1));
+    let gone = observed.clone().with(|it| {
+        it.objects.pods = observed.objects.pods.clone().into_iter().filter(|(it, _)| *it != Ordinal(1)).collect()
+    });
     assert_eq!(steps_of(&gone), removal(1, "its data was in its pod, which has ended"));
-    observed.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
     assert_eq!(steps_of(&observed), removal(1, "its data was in its pod, which has ended"));
 }
 
@@ -116,7 +121,7 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
 fn refusal_in_an_old_pod_does_not_count_against_the_member() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().expected = Some(fresh(1));
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().expected = Some(fresh(1));
     assert!(!steps_of(&observed).iter().any(|step| matches!(step, Step::Member(_, MemberStep::RemoveMember { .. }))));
 }
 
@@ -141,12 +146,12 @@ fn a_replaced_member_gets_a_new_volume_and_then_joins() {
         ),
         "{steps:?}"
     );
-    observed.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
-    observed.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
     assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
-    observed.pods.remove(&Ordinal(1));
+    observed.objects.pods.remove(&Ordinal(1));
     assert_eq!(awaited(&plan(&observed)), "OldClaimTerminating");
-    observed.claims.remove(&Ordinal(1));
+    observed.objects.claims.remove(&Ordinal(1));
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::AddLearner)]);
 }
 
@@ -157,7 +162,7 @@ fn a_node_that_is_down_is_waited_for() {
     assert_eq!(steps_of(&observed), []);
     node_down_for(&mut observed, 1, 300);
     assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-    observed.replace_after = None;
+    observed.wanted.replace_after = None;
     assert_eq!(steps_of(&observed), [], "never, if the user does not want it");
 }
 
@@ -168,7 +173,7 @@ fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
     unhealthy_for(&mut observed, 1, 10);
     assert_eq!(steps_of(&observed), []);
     node_down_for(&mut observed, 1, 1000);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -185,8 +190,8 @@ fn a_pod_on_a_node_that_is_down_goes_only_after_its_member() {
         ),
         "{steps:?}"
     );
-    observed.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
-    observed.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
     assert!(
         matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]),
         "nobody else ends it"
@@ -198,12 +203,13 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
     for has_quorum in [true, false] {
         let mut observed = cluster_of(3);
         node_down_for(&mut observed, 1, 10);
-        observed.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: true });
+        observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node =
+            Some(Node { down_since: Some(NOW - 10), fenced: true });
         if !has_quorum {
             observed.lose_quorum();
         }
         assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
-        observed.pods.remove(&Ordinal(1));
+        observed.objects.pods.remove(&Ordinal(1));
         let steps = steps_of(&observed);
         assert!(
             matches!(&steps[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.expected == kept(1)),
@@ -217,11 +223,15 @@ fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 400);
     let no_node = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
-    observed.pods.insert(Ordinal(1), Pod { problem: no_node, node: None, ..observed.pods[&Ordinal(1)].clone() });
+    observed
+        .objects
+        .pods
+        .insert(Ordinal(1), Pod { problem: no_node, node: None, ..observed.objects.pods[&Ordinal(1)].clone() });
     assert_eq!(steps_of(&observed), [], "a new member would find no node either");
-    observed.claims.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 400), fenced: false });
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node =
+        Some(Node { down_since: Some(NOW - 400), fenced: false });
     assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-    observed.claims.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 5), fenced: true });
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 5), fenced: true });
     assert_eq!(steps_of(&observed), removal(1, "its volume is on a node that is out of service"));
 }
 
@@ -233,9 +243,9 @@ fn a_silent_member_is_restarted_once_and_then_replaced() {
     stop_answering_for(&mut observed, 1, 150);
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
     stop_answering_for(&mut observed, 1, 500);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 299;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 299;
     assert_eq!(steps_of(&observed), [], "it was started again");
-    observed.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 300;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 300;
     assert_eq!(steps_of(&observed), removal(1, "still not answering after a restart"));
 }
 
@@ -245,7 +255,7 @@ fn silent_members_are_restarted_one_after_the_other() {
     stop_answering_for(&mut observed, 1, 400);
     stop_answering_for(&mut observed, 2, 400);
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-    observed.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 10;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 10;
     assert_eq!(steps_of(&observed), [], "the first is only just starting");
 }
 
@@ -253,7 +263,7 @@ fn silent_members_are_restarted_one_after_the_other() {
 fn without_a_quorum_silent_pods_are_restarted_too() {
     let mut observed = cluster_of(1);
     stop_answering_for(&mut observed, 0, 400);
-    observed.membership = None;
+    observed.etcd.membership = None;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(0), MemberStep::RestartPod { .. })]));
 }
 
@@ -262,7 +272,7 @@ fn problem_that_a_new_member_would_have_too_is_no_reason_to_replace() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 10_000);
     for kind in [ProblemKind::NoNode, ProblemKind::NoImage] {
-        observed.pods.get_mut(&Ordinal(1)).unwrap().problem = Some(Problem::new(kind, "none"));
+        observed.objects.pods.get_mut(&Ordinal(1)).unwrap().problem = Some(Problem::new(kind, "none"));
         assert_eq!(steps_of(&observed), [], "{kind:?}");
     }
 }
@@ -270,7 +280,7 @@ fn problem_that_a_new_member_would_have_too_is_no_reason_to_replace() {
 #[test]
 fn a_corrupt_member_hands_over_and_is_replaced() {
     let mut observed = cluster_of(3);
-    observed.differing.insert(identity_of(0).member_id);
+    observed.remembered.differing.insert(identity_of(0).member_id);
     let steps = steps_of(&observed);
     assert!(
         matches!(
@@ -289,14 +299,14 @@ fn a_corrupt_member_hands_over_and_is_replaced() {
 #[test]
 fn corrupt_members_are_not_counted_on() {
     let mut observed = cluster_of(3);
-    observed.differing = [1, 2].map(|ordinal| identity_of(ordinal).member_id).into();
+    observed.remembered.differing = [1, 2].map(|ordinal| identity_of(ordinal).member_id).into();
     assert_eq!(awaited(&plan(&observed)), "QuorumAtRisk");
 }
 
 #[test]
 fn an_alarm_alone_is_no_proof() {
     let mut observed = cluster_of(3);
-    observed.alarms.insert(Alarm { member_id: identity_of(1).member_id, kind: AlarmKind::Corrupt });
+    observed.etcd.alarms.insert(Alarm { member_id: identity_of(1).member_id, kind: AlarmKind::Corrupt });
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -304,7 +314,7 @@ fn an_alarm_alone_is_no_proof() {
 fn reported_outage_that_was_not_observed_does_not_count_against_a_member() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 10_000);
-    observed.observed_unhealthy_since.clear();
+    observed.remembered.unhealthy_since.clear();
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -312,20 +322,20 @@ fn reported_outage_that_was_not_observed_does_not_count_against_a_member() {
 fn member_that_its_node_reports_ready_is_left_alone() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 10_000);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
     assert_eq!(steps_of(&observed), []);
     // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
     observed.answer(1);
-    observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
+    observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
 }
 
 #[test]
 fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_done() {
     let mut no_pod = cluster_of(3);
-    no_pod.differing.insert(identity_of(1).member_id);
+    no_pod.remembered.differing.insert(identity_of(1).member_id);
     no_pod.stop_answering(1);
-    no_pod.pods.remove(&Ordinal(1));
+    no_pod.objects.pods.remove(&Ordinal(1));
     assert!(
         matches!(steps_of(&no_pod)[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { .. })]),
         "{:?}",
@@ -333,7 +343,7 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
     );
 
     let mut hangs = cluster_of(3);
-    hangs.differing.insert(identity_of(1).member_id);
+    hangs.remembered.differing.insert(identity_of(1).member_id);
     stop_answering_for(&mut hangs, 1, 200);
     assert!(
         matches!(steps_of(&hangs)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]),
@@ -342,16 +352,17 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
     );
 
     let mut node_down = cluster_of(5);
-    node_down.differing.insert(identity_of(1).member_id);
+    node_down.remembered.differing.insert(identity_of(1).member_id);
     stop_answering_for(&mut node_down, 4, 5000);
-    node_down.pods.get_mut(&Ordinal(4)).unwrap().node = Some(Node { down_since: Some(NOW - 5000), fenced: false });
+    node_down.objects.pods.get_mut(&Ordinal(4)).unwrap().node =
+        Some(Node { down_since: Some(NOW - 5000), fenced: false });
     assert_eq!(steps_of(&node_down), removal(4, "its node is down"));
 }
 
 #[test]
 fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
     let mut observed = cluster_of(5);
-    observed.differing.insert(identity_of(0).member_id);
+    observed.remembered.differing.insert(identity_of(0).member_id);
     observed.stop_answering(4);
     let handover = Step::Member(Ordinal(0), MemberStep::MoveLeader { to: Ordinal(1), to_id: identity_of(1).member_id });
     assert_eq!(steps_of(&observed), [handover]);
@@ -361,15 +372,15 @@ fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
 fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 400);
-    let pod = observed.pods.get_mut(&Ordinal(1)).unwrap();
+    let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
     (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
     assert_eq!(steps_of(&observed), []);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().deleting_since = Some(NOW - 300);
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting_since = Some(NOW - 300);
     assert_eq!(steps_of(&observed), removal(1, "its pod does not terminate"));
-    observed.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
     assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
     observed.leave_etcd(1);
-    observed.claims.remove(&Ordinal(1));
+    observed.objects.claims.remove(&Ordinal(1));
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
 }
 
@@ -377,7 +388,7 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
 fn a_pod_that_has_not_begun_gets_more_time() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 899);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().began = false;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().began = false;
     assert_eq!(steps_of(&observed), []);
     unhealthy_for(&mut observed, 1, 900);
     assert_eq!(steps_of(&observed), removal(1, "its pod does not start"));
@@ -387,7 +398,7 @@ fn a_pod_that_has_not_begun_gets_more_time() {
 fn a_member_that_is_being_defragmented_is_not_hung() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 200);
-    observed.peers.get_mut(&Ordinal(1)).unwrap().defragmented =
+    observed.objects.peers.get_mut(&Ordinal(1)).unwrap().defragmented =
         Some(Defragmentation { at: NOW - 200, compacted: None });
     assert_eq!(steps_of(&observed), []);
 }
@@ -400,7 +411,7 @@ fn member_that_must_wait_does_not_block_recovery_of_others() {
     }
     observed.lead(1);
     let recently = Replacement { member_id: MemberId(7), at: NOW - 5, count: 1, why: String::new() };
-    observed.peers.get_mut(&Ordinal(0)).unwrap().replacement = Some(recently);
+    observed.objects.peers.get_mut(&Ordinal(0)).unwrap().replacement = Some(recently);
     assert_eq!(steps_of(&observed), removal(3, "refused: its data is gone"));
 }
 
@@ -424,16 +435,16 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
     lose_data(&mut observed, 1);
     for (count, wait) in [(1, 60), (2, 120), (3, 240), (10, 3600), (99, 3600)] {
         let last = Replacement { member_id: MemberId(7), at: NOW - wait + 1, count, why: String::new() };
-        observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(last.clone());
+        observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(last.clone());
         let plan = plan(&observed);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
-        observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
+        observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
         let steps = steps_of(&observed);
         let Step::Member(_, MemberStep::RecordReplacement { replacement, .. }) = &steps[0] else { panic!("{steps:?}") };
         assert_eq!(replacement.count, count + 1);
     }
     let long_ago = Replacement { member_id: MemberId(7), at: NOW - 7201, count: 9, why: String::new() };
-    observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(long_ago);
+    observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(long_ago);
     assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"), "it begins anew");
 }
 
@@ -441,14 +452,14 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
 fn a_replacement_that_was_begun_is_finished_without_another_record() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
-    observed.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(replacement(1, 1, ""));
+    observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(replacement(1, 1, ""));
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RemoveMember { .. })]));
 }
 
 #[test]
 fn a_learner_that_gets_nowhere_makes_way() {
     let mut observed = cluster_of(3);
-    observed.replicas = 4;
+    observed.wanted.replicas = 4;
     observed.join_as_learner(3);
     lose_data(&mut observed, 1);
     let steps = steps_of(&observed);
@@ -467,7 +478,7 @@ fn a_learner_that_gets_nowhere_makes_way() {
 #[test]
 fn a_learner_that_lost_its_data_is_replaced_like_a_voter() {
     let mut observed = cluster_of(2);
-    observed.replicas = 3;
+    observed.wanted.replicas = 3;
     observed.join_as_running_learner(2);
     lose_data(&mut observed, 2);
     assert_eq!(steps_of(&observed), removal(2, "refused: its data is gone"));
@@ -478,7 +489,7 @@ fn paused_cluster_is_left_alone() {
     let mut unhealthy = cluster_of(3);
     lose_data(&mut unhealthy, 1);
     for observed in [unhealthy, new_cluster(3), cluster_of(3)] {
-        let paused = Observed { paused: Some("spec.paused is true".into()), ..observed };
+        let paused = observed.with(|it| it.wanted.paused = Some("spec.paused is true".into()));
         let plan = plan(&paused);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "Paused"));
     }

@@ -7,7 +7,7 @@ use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn shrinking(from: u32, to: u32) -> Observed {
-    Observed { replicas: to, ..cluster_of(from) }
+    cluster_of(from).with(|it| it.wanted.replicas = to)
 }
 
 fn remove(ordinal: u32) -> Step {
@@ -44,15 +44,15 @@ fn the_leader_hands_over_to_the_lowest_healthy_voter_before_it_leaves() {
 fn corrupt_voter_is_removed_before_the_healthy_leader() {
     let mut observed = shrinking(3, 1);
     observed.lead(2);
-    observed.differing.insert(identity_of(1).member_id);
-    observed.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(0)));
+    observed.remembered.differing.insert(identity_of(1).member_id);
+    observed.etcd.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(0)));
     assert_eq!(steps_of(&observed).last(), Some(&remove(1)));
 }
 
 #[test]
 fn voter_is_not_removed_while_there_is_no_leader() {
     let mut observed = shrinking(3, 1);
-    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = None);
+    observed.etcd.answers.values_mut().flatten().for_each(|answer| answer.leader = None);
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "NoLeader"));
 }
@@ -87,7 +87,7 @@ fn voter_is_not_removed_if_the_rest_would_lose_quorum() {
 #[test]
 fn an_answer_without_a_read_that_needs_a_quorum_is_no_health() {
     let mut observed = shrinking(3, 2);
-    observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
+    observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
     let plan = plan(&observed);
     assert_eq!(awaited(&plan), "QuorumAtRisk");
     let message = plan.waiting.unwrap().message;
@@ -134,26 +134,26 @@ fn removed_member_loses_its_pod_and_claim_and_then_its_peer() {
         ),
         "{steps:?}"
     );
-    observed.claims.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    observed.objects.claims.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(3), MemberStep::DeletePod { .. })]));
-    observed.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    observed.objects.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
-    observed.pods.remove(&Ordinal(3));
+    observed.objects.pods.remove(&Ordinal(3));
     assert_eq!(steps_of(&observed), [], "the claim is still there");
-    observed.claims.remove(&Ordinal(3));
+    observed.objects.claims.remove(&Ordinal(3));
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(3), MemberStep::DeletePeer)]);
-    observed.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    observed.objects.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(steps_of(&observed), []);
 }
 
 #[test]
 fn a_claim_of_this_cluster_goes_even_if_its_peer_is_gone_but_nobody_elses() {
     let mut observed = cluster_of(3);
-    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
-    observed.claims.insert(Ordinal(4), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
-    observed.claims.insert(Ordinal(5), Claim::default());
+    observed.objects.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(3)), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(4), Claim { bootstrap: Some(bootstrap_of(3)), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(5), Claim::default());
     let other = Identity { member_id: MemberId(1), cluster_id: ClusterId(0xbad) };
-    observed.claims.insert(Ordinal(6), Claim { identity: Some(other), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(6), Claim { identity: Some(other), ..Claim::default() });
     assert_eq!(
         steps_of(&observed),
         [Step::Member(Ordinal(3), MemberStep::DeleteClaim), Step::Member(Ordinal(4), MemberStep::DeleteClaim)]

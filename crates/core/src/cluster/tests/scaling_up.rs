@@ -7,7 +7,7 @@ use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 fn growing(from: u32, to: u32) -> Observed {
-    Observed { replicas: to, ..cluster_of(from) }
+    cluster_of(from).with(|it| it.wanted.replicas = to)
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn the_peer_comes_before_the_learner() {
 #[test]
 fn a_crash_after_the_peer_resumes_with_the_learner() {
     let mut observed = growing(3, 5);
-    observed.peers.insert(Ordinal(3), Peer::default());
+    observed.objects.peers.insert(Ordinal(3), Peer::default());
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(3), MemberStep::AddLearner)]);
 }
 
@@ -47,7 +47,7 @@ fn a_learner_starts_fresh_with_its_identity_and_the_live_membership() {
 fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     let mut observed = growing(3, 5);
     observed.join_as_learner(3);
-    observed.peers.remove(&Ordinal(3));
+    observed.objects.peers.remove(&Ordinal(3));
     let steps = steps_of(&observed);
     let expected = [
         Step::Member(Ordinal(3), MemberStep::CreatePeer { initial: false, model: Model::Spec }),
@@ -70,7 +70,7 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
     let mut unstarted = observed.clone();
     unstarted.member_mut(3).started = false;
     let mut somebody_else = observed;
-    somebody_else.answers.get_mut(&Ordinal(3)).unwrap().as_mut().unwrap().identity = identity_of(9);
+    somebody_else.etcd.answers.get_mut(&Ordinal(3)).unwrap().as_mut().unwrap().identity = identity_of(9);
     for observed in [silent, unstarted, somebody_else] {
         let plan = plan(&observed);
         assert!(!plan.steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::Promote { .. }))), "{plan:?}");
@@ -82,9 +82,9 @@ fn a_learner_votes_only_once_it_has_started_and_answers() {
 fn identity_of_a_learner_is_recorded_before_its_promotion() {
     let mut observed = growing(3, 4);
     observed.join_as_running_learner(3);
-    observed.peers.get_mut(&Ordinal(3)).unwrap().started = false;
-    observed.claims.get_mut(&Ordinal(3)).unwrap().identity = None;
-    observed.pods.get_mut(&Ordinal(3)).unwrap().expected = Some(fresh(3));
+    observed.objects.peers.get_mut(&Ordinal(3)).unwrap().started = false;
+    observed.objects.claims.get_mut(&Ordinal(3)).unwrap().identity = None;
+    observed.objects.pods.get_mut(&Ordinal(3)).unwrap().expected = Some(fresh(3));
     let expected = [
         Step::Member(Ordinal(3), MemberStep::MarkClaim { identity: identity_of(3), version: Some("3.6.16".into()) }),
         Step::Member(Ordinal(3), MemberStep::AnnotatePod { expected: kept(3), serves_clients: false }),
@@ -99,6 +99,7 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
     let mut observed = growing(3, 5);
     observed.join_as_running_learner(3);
     observed.member_mut(3).learner = false;
+    observed.fit_budget();
     observed.answer(3);
     let expected = [
         Step::Member(Ordinal(3), MemberStep::AnnotatePod { expected: kept(3), serves_clients: true }),
@@ -112,7 +113,7 @@ fn once_it_votes_clients_may_come_and_the_next_one_follows() {
 fn a_learner_that_is_no_longer_wanted_is_removed() {
     let mut observed = growing(3, 5);
     observed.join_as_running_learner(3);
-    observed.replicas = 3;
+    observed.wanted.replicas = 3;
     assert_eq!(
         steps_of(&observed),
         [Step::Member(
@@ -133,13 +134,13 @@ fn a_learner_that_somebody_else_added_is_waited_for() {
 #[test]
 fn an_old_pod_must_be_gone_before_a_new_member_takes_its_place() {
     let mut observed = growing(3, 4);
-    observed.pods.insert(Ordinal(3), Pod::default());
-    observed.peers.insert(Ordinal(3), Peer::default());
+    observed.objects.pods.insert(Ordinal(3), Pod::default());
+    observed.objects.peers.insert(Ordinal(3), Peer::default());
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(3), MemberStep::DeletePod { .. })]));
-    observed.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    observed.objects.pods.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(awaited(&plan(&observed)), "OldPodTerminating");
-    observed.pods.clear();
-    observed.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
+    observed.objects.pods.clear();
+    observed.objects.peers.get_mut(&Ordinal(3)).unwrap().deleting = true;
     assert_eq!(awaited(&plan(&observed)), "OldPeerTerminating");
 }
 
@@ -148,7 +149,7 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
     // The gate then sees that the data is not the member's own, and moves it aside.
     let mut observed = growing(3, 4);
     observed.join_as_learner(3);
-    observed.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(77)), ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(3), Claim { identity: Some(identity_of(77)), ..Claim::default() });
     let steps = steps_of(&observed);
     let [mark, Step::Member(Ordinal(3), MemberStep::CreatePod { start })] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(
@@ -163,9 +164,9 @@ fn a_new_member_on_the_claim_of_a_removed_one_is_told_who_it_is() {
 fn a_new_member_waits_until_the_old_claim_is_gone_and_then_gets_its_own() {
     let mut observed = growing(3, 4);
     observed.join_as_learner(3);
-    observed.claims.insert(Ordinal(3), Claim { deleting: true, ..Claim::default() });
+    observed.objects.claims.insert(Ordinal(3), Claim { deleting: true, ..Claim::default() });
     assert_eq!(steps_of(&observed), []);
-    observed.claims.remove(&Ordinal(3));
+    observed.objects.claims.remove(&Ordinal(3));
     let steps = steps_of(&observed);
     assert!(
         matches!(
@@ -180,8 +181,8 @@ fn a_new_member_waits_until_the_old_claim_is_gone_and_then_gets_its_own() {
 fn a_member_that_is_missing_in_the_middle_comes_before_the_one_too_many_leaves() {
     let mut observed = cluster_of(4);
     observed.leave_etcd(1);
-    observed.pods.remove(&Ordinal(1));
-    observed.claims.remove(&Ordinal(1));
-    observed.replicas = 3;
+    observed.objects.pods.remove(&Ordinal(1));
+    observed.objects.claims.remove(&Ordinal(1));
+    observed.wanted.replicas = 3;
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(1), MemberStep::AddLearner)]);
 }

@@ -71,7 +71,7 @@ fn bootstrap_recorded_under_its_earlier_name_moves_to_the_new_one() {
 #[test]
 fn only_reads_that_need_a_quorum_make_a_cluster_available() {
     let mut observed = cluster_of(3);
-    observed.answers.values_mut().flatten().for_each(|answer| answer.reads = false);
+    observed.etcd.answers.values_mut().flatten().for_each(|answer| answer.reads = false);
     assert_eq!(condition(&report(&observed), "Available").status, "False", "the pods run, but nobody reads");
     observed.lose_quorum();
     let status = report(&observed);
@@ -85,8 +85,8 @@ fn only_reads_that_need_a_quorum_make_a_cluster_available() {
 
 #[test]
 fn a_cluster_that_is_not_bootstrapped_yet_is_neither_available_nor_degraded() {
-    let mut observed = Observed { bootstrap: Some(bootstrap_of(3)), ..new_cluster(3) };
-    observed.pods.insert(
+    let mut observed = new_cluster(3).with(|it| it.recorded.bootstrap = Some(bootstrap_of(3)));
+    observed.objects.pods.insert(
         Ordinal(1),
         Pod { problem: Some(Problem::new(ProblemKind::NoNode, "pod not scheduled: none")), ..Pod::default() },
     );
@@ -117,23 +117,23 @@ fn degraded_names_the_member_and_the_reason() {
         (|it| it.stop_answering(1), "c-1 not answering (timed out)"),
         (
             |it| {
-                it.pods.get_mut(&Ordinal(1)).unwrap().problem =
+                it.objects.pods.get_mut(&Ordinal(1)).unwrap().problem =
                     Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"))
             },
             "c-1: refused: its data is gone",
         ),
         (
             |it| {
-                it.pods.get_mut(&Ordinal(1)).unwrap().problem =
+                it.objects.pods.get_mut(&Ordinal(1)).unwrap().problem =
                     Some(Problem::new(ProblemKind::NoImage, "container etcd is waiting: ErrImagePull (no such tag)"))
             },
             "c-1: container etcd is waiting: ErrImagePull (no such tag)",
         ),
-        (|it| drop(it.pods.remove(&Ordinal(1))), "c-1 has no pod"),
-        (|it| drop(it.claims.remove(&Ordinal(1))), "c-1 has no volume: its claim is gone"),
-        (|it| it.pods.get_mut(&Ordinal(1)).unwrap().deleting = true, "c-1's pod is terminating"),
+        (|it| drop(it.objects.pods.remove(&Ordinal(1))), "c-1 has no pod"),
+        (|it| drop(it.objects.claims.remove(&Ordinal(1))), "c-1 has no volume: its claim is gone"),
+        (|it| it.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting = true, "c-1's pod is terminating"),
         (
-            |it| it.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false,
+            |it| it.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false,
             "c-1 answers, but cannot serve linearizable reads",
         ),
         (|_| {}, "c-1's pod has not started yet"),
@@ -141,7 +141,7 @@ fn degraded_names_the_member_and_the_reason() {
     for (break_it, words) in cases {
         let mut observed = cluster_of(3);
         if !words.starts_with("c-1 answers") {
-            observed.answers.remove(&Ordinal(1));
+            observed.etcd.answers.remove(&Ordinal(1));
         }
         break_it(&mut observed);
         let status = report(&observed);
@@ -155,7 +155,7 @@ fn degraded_names_the_member_and_the_reason() {
 fn without_a_quorum_everybody_who_is_not_well_is_named() {
     let mut observed = cluster_of(3);
     observed.lose_quorum();
-    observed.pods.remove(&Ordinal(2));
+    observed.objects.pods.remove(&Ordinal(2));
     let status = report(&observed);
     let message = "c-0's pod has not started yet; c-1's pod has not started yet; c-2 has no pod";
     assert_eq!(said(&status, "Degraded"), ("True", "MembersUnhealthy", message));
@@ -165,7 +165,7 @@ fn without_a_quorum_everybody_who_is_not_well_is_named() {
 #[test]
 fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
     let mut observed = cluster_of(3);
-    observed.replicas = 4;
+    observed.wanted.replicas = 4;
     observed.join_as_learner(3);
     let status = report(&observed);
     assert_eq!(condition(&status, "Degraded").status, "False");
@@ -181,21 +181,21 @@ fn a_learner_on_its_way_is_not_ill_but_a_voter_that_never_came_is() {
 #[test]
 fn progressing_condition_describes_each_step() {
     let mut starting = cluster_of(3);
-    starting.pods.remove(&Ordinal(1));
-    let adding = Observed { replicas: 4, ..cluster_of(3) };
+    starting.objects.pods.remove(&Ordinal(1));
+    let adding = cluster_of(3).with(|it| it.wanted.replicas = 4);
     let mut learner = adding.clone();
     learner.join_as_learner(3);
     let mut promoting = adding.clone();
     promoting.join_as_running_learner(3);
-    let removing = Observed { replicas: 1, ..cluster_of(3) };
+    let removing = cluster_of(3).with(|it| it.wanted.replicas = 1);
     let mut moving = removing.clone();
     moving.lead(2);
-    let mut at_risk = Observed { replicas: 2, ..cluster_of(3) };
+    let mut at_risk = cluster_of(3).with(|it| it.wanted.replicas = 2);
     at_risk.stop_answering(1);
-    let mut cleaning = Observed { replicas: 2, ..cluster_of(3) };
+    let mut cleaning = cluster_of(3).with(|it| it.wanted.replicas = 2);
     cleaning.leave_etcd(2);
     let mut stopping = cluster_of(3);
-    stopping.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
+    stopping.objects.pods.get_mut(&Ordinal(1)).unwrap().finished = true;
     let cases = [
         (new_cluster(3), "Bootstrapping", "bootstrapping a cluster of 3 members"),
         (starting, "StartingMember", "starting c-1"),
@@ -222,9 +222,9 @@ fn wait_that_needs_a_user_is_not_progressing() {
     let mut refused = new_cluster(2);
     for (ordinal, cluster_id) in [(0, ClusterId(1)), (1, ClusterId(2))] {
         let identity = Some(crate::cluster::observed::Identity { member_id: MemberId(7), cluster_id });
-        refused.claims.insert(Ordinal(ordinal), Claim { identity, ..Claim::default() });
+        refused.objects.claims.insert(Ordinal(ordinal), Claim { identity, ..Claim::default() });
     }
-    let wrong = Observed { cluster_id: Some(ClusterId(0xbad)), ..cluster_of(3) };
+    let wrong = cluster_of(3).with(|it| it.recorded.cluster_id = Some(ClusterId(0xbad)));
     for (observed, reason) in [(refused, "VolumesConflict"), (wrong, "WrongCluster")] {
         let status = report(&observed);
         assert_eq!((said(&status, "Progressing").0, said(&status, "Progressing").1), ("False", reason));
@@ -233,7 +233,7 @@ fn wait_that_needs_a_user_is_not_progressing() {
 
 #[test]
 fn status_without_changes_equals_the_previous_one() {
-    for observed in [cluster_of(3), new_cluster(3), Observed { replicas: 5, ..cluster_of(3) }] {
+    for observed in [cluster_of(3), new_cluster(3), cluster_of(3).with(|it| it.wanted.replicas = 5)] {
         let before = report(&observed);
         assert_eq!(report_after(&observed, &before, 2), before);
     }
@@ -258,8 +258,8 @@ fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
 fn the_version_is_what_etcd_says_and_the_leader_whom_most_name() {
     let mut observed = cluster_of(3);
     observed.lead(2);
-    observed.answers.get_mut(&Ordinal(0)).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
-    observed.versions.cluster = Some("3.5.0".into());
+    observed.etcd.answers.get_mut(&Ordinal(0)).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
+    observed.etcd.cluster_version = Some("3.5.0".into());
     let status = report(&observed);
     assert_eq!((status.leader.as_deref(), status.cluster_version.as_deref()), (Some("c-2"), Some("3.5.0")));
     assert_eq!(status.members[2].role, Some(MemberRole::Leader));
@@ -270,8 +270,8 @@ fn a_member_that_somebody_else_added_is_called_by_its_id() {
     let mut observed = cluster_of(3);
     let url = "http://10.0.0.9:2380".to_owned();
     let foreign = Member { id: MemberId(0xf), ordinal: None, peer_url: url, started: true, learner: false };
-    observed.membership.as_mut().unwrap().members.push(foreign);
-    observed.answers.values_mut().flatten().for_each(|answer| answer.leader = Some(MemberId(0xf)));
+    observed.etcd.membership.as_mut().unwrap().members.push(foreign);
+    observed.etcd.answers.values_mut().flatten().for_each(|answer| answer.leader = Some(MemberId(0xf)));
     let status = report(&observed);
     assert_eq!((status.members[3].name.as_str(), status.leader.as_deref()), ("f", Some("f")));
 }
@@ -284,7 +284,7 @@ fn a_database_that_grows_a_little_is_no_news() {
         (status.members[0].db_size, status)
     };
     let size = |observed: &mut Observed, bytes: i64| {
-        if let Some(Ok(answer)) = observed.answers.get_mut(&Ordinal(0)) {
+        if let Some(Ok(answer)) = observed.etcd.answers.get_mut(&Ordinal(0)) {
             answer.db_size = bytes;
         }
     };

@@ -22,7 +22,7 @@ fn said(status: &EtcdClusterStatus, kind: &str) -> (String, String, String) {
 }
 
 fn lose_data(observed: &mut Observed, ordinal: u32) {
-    observed.pods.get_mut(&Ordinal(ordinal)).unwrap().problem =
+    observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().problem =
         Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
@@ -34,8 +34,8 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
     lost.now += 60;
     lost.lose_quorum();
     lose_data(&mut lost, 0);
-    lost.pods.remove(&Ordinal(1));
-    lost.claims.remove(&Ordinal(1));
+    lost.objects.pods.remove(&Ordinal(1));
+    lost.objects.claims.remove(&Ordinal(1));
     let status = report_after(&lost, &before);
     let (available, reason, message) = said(&status, "Available");
     assert_eq!((available.as_str(), reason.as_str()), ("False", "QuorumLost"));
@@ -46,7 +46,7 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
     );
     assert!(message.contains("unavailable since 2027-01-15T08:01:00Z"), "{message}");
     assert!(message.contains("Nothing is deleted or bootstrapped again"), "{message}");
-    let later = report_after(&Observed { now: lost.now + 600, ..lost }, &status);
+    let later = report_after(&lost.with(|it| it.now += 600), &status);
     assert_eq!(said(&later, "Available").2, message, "the time is that of the loss");
 }
 
@@ -64,7 +64,7 @@ fn membership_known_to_a_survivor_replaces_the_reported_one() {
     // Two of the five reported members have left since.
     let mut five = cluster_of(5);
     let before = report_after(&five, &EtcdClusterStatus::default());
-    five.local_membership = cluster_of(3).membership;
+    five.etcd.local_membership = cluster_of(3).etcd.membership;
     five.lose_quorum();
     lose_data(&mut five, 0);
     lose_data(&mut five, 1);
@@ -74,9 +74,9 @@ fn membership_known_to_a_survivor_replaces_the_reported_one() {
 #[test]
 fn a_full_database_is_told_with_numbers() {
     let mut observed = cluster_of(3);
-    observed.quota = 16 << 20;
-    observed.alarms.insert(Alarm { member_id: MemberId(7), kind: AlarmKind::NoSpace });
-    let answer = observed.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap();
+    observed.objects.quota = 16 << 20;
+    observed.etcd.alarms.insert(Alarm { member_id: MemberId(7), kind: AlarmKind::NoSpace });
+    let answer = observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap();
     (answer.db_size, answer.db_in_use) = (17_000_000, 8 << 20);
     let status = report_after(&observed, &EtcdClusterStatus::default());
     for (kind, expected) in [("Available", "False"), ("Degraded", "True")] {
@@ -96,7 +96,7 @@ fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
     };
     let first = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(since(&first), [None, Some(NOW), None]);
-    observed.unhealthy_since.insert(identity_of(1).member_id, NOW);
+    observed.recorded.unhealthy_since.insert(identity_of(1).member_id, NOW);
     observed.now += 100;
     let second = report_after(&observed, &first);
     assert_eq!(since(&second), [None, Some(NOW), None]);
@@ -111,7 +111,7 @@ fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
 fn a_pause_is_told_and_who_is_not_well_too() {
     let mut observed = cluster_of(3);
     observed.stop_answering(1);
-    observed.paused = Some("the Pod c-1 has the annotation etcd.improbable.io/paused".into());
+    observed.wanted.paused = Some("the Pod c-1 has the annotation etcd.improbable.io/paused".into());
     let status = report_after(&observed, &EtcdClusterStatus::default());
     let (progressing, reason, message) = said(&status, "Progressing");
     assert_eq!((progressing.as_str(), reason.as_str()), ("False", "Paused"));
@@ -123,9 +123,9 @@ fn a_pause_is_told_and_who_is_not_well_too() {
 fn nodes_and_wrong_data_are_named_as_the_cause() {
     let mut observed = cluster_of(3);
     observed.stop_answering(1);
-    observed.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
-    observed.differing.insert(identity_of(2).member_id);
-    observed.alarms.insert(Alarm { member_id: MemberId(0), kind: AlarmKind::Corrupt });
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW), fenced: false });
+    observed.remembered.differing.insert(identity_of(2).member_id);
+    observed.etcd.alarms.insert(Alarm { member_id: MemberId(0), kind: AlarmKind::Corrupt });
     let status = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(said(&status, "Available").1, "Corrupt", "etcd writes nothing");
     let message = said(&report_after(&observed, &EtcdClusterStatus::default()), "Degraded").2;

@@ -1,12 +1,11 @@
 //! Clusters to decide about, and short ways to change them.
 
-use std::collections::BTreeMap;
-
 use crate::cluster::observed::{
-    Answer, Bootstrap, Claim, ClusterId, DataState, ExpectedData, Identity, Member, MemberId, Membership, Node,
-    Observed, Peer, Pod, Versions,
+    Answer, Bootstrap, Claim, ClusterId, DataState, Etcd, ExpectedData, Identity, Member, MemberId, Membership, Node,
+    Objects, Observed, Peer, Pod, Recorded, Remembered, ServiceKind, SharedObjects, Wanted,
 };
 use crate::cluster::plan::{Plan, Step, plan};
+use crate::cluster::quorum::quorum;
 use crate::names::ClusterNames;
 use crate::ordinal::Ordinal;
 
@@ -38,50 +37,44 @@ pub fn entry_of(ordinal: u32) -> (String, String) {
     (names().member_name(Ordinal(ordinal)), names().peer_url(Ordinal(ordinal)))
 }
 
-/// An EtcdCluster that was created a moment ago.
+/// The Services and the budget of a cluster, as they should be.
+fn shared_objects(voters: u32) -> SharedObjects {
+    SharedObjects { services: ServiceKind::ALL.into(), min_available: Some(quorum(voters as usize)) }
+}
+
+/// An EtcdCluster that was created a moment ago, but for its Services and its PodDisruptionBudget, which exist.
 pub fn new_cluster(replicas: u32) -> Observed {
     Observed {
         names: names(),
         uid: "uid-1".into(),
-        replicas,
-        durable: true,
-        restores: false,
-        deleting: false,
-        paused: None,
         now: NOW,
-        replace_after: Some(300),
-        defragments: true,
-        quota: 2 << 30,
-        bootstrap: None,
-        cluster_id: None,
-        versions: Versions { wanted: VERSION.into(), accepted: Some(VERSION.into()), ..Versions::default() },
-        backup_first: Default::default(),
-        outdated: BTreeMap::new(),
-        has_rollout_slot: true,
-        migrates: false,
-        peers: BTreeMap::new(),
-        pods: BTreeMap::new(),
-        claims: BTreeMap::new(),
-        answers: BTreeMap::new(),
-        membership: None,
-        local_membership: None,
-        unhealthy_since: BTreeMap::new(),
-        observed_unhealthy_since: BTreeMap::new(),
-        alarms: Default::default(),
-        compacted: None,
-        differing: Default::default(),
+        wanted: Wanted {
+            replicas,
+            durable: true,
+            restores: false,
+            deleting: false,
+            paused: None,
+            replace_after: Some(300),
+            defragments: true,
+            migrates: false,
+            version: VERSION.into(),
+            flags: Vec::new(),
+        },
+        recorded: Recorded { version: Some(VERSION.into()), ..Recorded::default() },
+        objects: Objects { quota: 2 << 30, shared: shared_objects(replicas), ..Objects::default() },
+        etcd: Etcd::default(),
+        remembered: Remembered { has_rollout_slot: true, ..Remembered::default() },
     }
 }
 
 /// A cluster in the desired state: bootstrapped, with all members healthy. Member 0 is the leader.
 pub fn cluster_of(size: u32) -> Observed {
-    let mut observed = Observed {
-        bootstrap: Some(bootstrap_of(size)),
-        cluster_id: Some(CLUSTER_ID),
-        membership: Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() }),
-        versions: Versions { cluster: Some("3.6.0".into()), ..new_cluster(size).versions },
-        ..new_cluster(size)
-    };
+    let mut observed = new_cluster(size).with(|it| {
+        it.recorded.bootstrap = Some(bootstrap_of(size));
+        it.recorded.cluster_id = Some(CLUSTER_ID);
+        it.etcd.membership = Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() });
+        it.etcd.cluster_version = Some("3.6.0".into());
+    });
     for ordinal in 0..size {
         observed.join(ordinal);
     }
@@ -98,17 +91,25 @@ pub fn awaited(plan: &Plan) -> &'static str {
 }
 
 impl Observed {
+    /// The same, but for this.
+    pub fn with(mut self, change: impl FnOnce(&mut Observed)) -> Observed {
+        change(&mut self);
+        self
+    }
+
     /// A healthy voter with all its objects.
     pub fn join(&mut self, ordinal: u32) {
         let identity = Some(identity_of(ordinal));
-        let version = self.versions.wanted.clone();
-        self.peers.insert(Ordinal(ordinal), Peer { identity, started: true, version, proven: true, ..Peer::default() });
-        let version = self.versions.cluster.as_ref().map(|_| VERSION.to_owned());
-        let claim = Claim { bootstrap: self.bootstrap.clone(), identity, version, ..Claim::default() };
-        if self.durable {
-            self.claims.insert(Ordinal(ordinal), claim);
+        let version = self.wanted.version.clone();
+        self.objects
+            .peers
+            .insert(Ordinal(ordinal), Peer { identity, started: true, version, proven: true, ..Peer::default() });
+        let version = self.etcd.cluster_version.as_ref().map(|_| VERSION.to_owned());
+        let claim = Claim { bootstrap: self.recorded.bootstrap.clone(), identity, version, ..Claim::default() };
+        if self.wanted.durable {
+            self.objects.claims.insert(Ordinal(ordinal), claim);
         }
-        self.pods.insert(
+        self.objects.pods.insert(
             Ordinal(ordinal),
             Pod {
                 expected: Some(kept(ordinal)),
@@ -125,7 +126,7 @@ impl Observed {
 
     /// The kubelets report all pods ready.
     pub fn be_ready(&mut self) {
-        self.pods.values_mut().for_each(|pod| pod.ready = true);
+        self.objects.pods.values_mut().for_each(|pod| pod.ready = true);
     }
 
     /// A voter that only etcd knows.
@@ -137,23 +138,26 @@ impl Observed {
             started: false,
             learner: false,
         };
-        self.membership.as_mut().unwrap().members.push(member);
+        self.etcd.membership.as_mut().unwrap().members.push(member);
+        self.fit_budget();
     }
 
     /// A learner that was just added, with its EtcdPeer.
     pub fn join_as_learner(&mut self, ordinal: u32) {
         self.join_etcd(ordinal);
         self.member_mut(ordinal).learner = true;
-        let version = self.versions.wanted.clone();
+        self.fit_budget();
+        let version = self.wanted.version.clone();
         let peer = Peer { identity: Some(identity_of(ordinal)), version, ..Peer::default() };
-        self.peers.insert(Ordinal(ordinal), peer);
+        self.objects.peers.insert(Ordinal(ordinal), peer);
     }
 
     /// A learner that runs and answers.
     pub fn join_as_running_learner(&mut self, ordinal: u32) {
         self.join(ordinal);
         self.member_mut(ordinal).learner = true;
-        self.pods.get_mut(&Ordinal(ordinal)).unwrap().serves_clients = false;
+        self.fit_budget();
+        self.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().serves_clients = false;
         self.answer(ordinal);
     }
 
@@ -163,44 +167,54 @@ impl Observed {
             identity: identity_of(ordinal),
             leader: Some(identity_of(0).member_id),
             learner,
-            version: self.peers.get(&Ordinal(ordinal)).map_or(VERSION.into(), |peer| peer.version.clone()),
+            version: self.objects.peers.get(&Ordinal(ordinal)).map_or(VERSION.into(), |peer| peer.version.clone()),
             storage_version: None,
             db_size: 20480,
             db_in_use: 20480,
             reads: !learner,
         };
-        self.answers.insert(Ordinal(ordinal), Ok(answer));
+        self.etcd.answers.insert(Ordinal(ordinal), Ok(answer));
     }
 
     pub fn stop_answering(&mut self, ordinal: u32) {
-        self.answers.insert(Ordinal(ordinal), Err("timed out".into()));
+        self.etcd.answers.insert(Ordinal(ordinal), Err("timed out".into()));
     }
 
     /// No member can be queried any more.
     pub fn lose_quorum(&mut self) {
-        self.membership = None;
-        self.answers.clear();
+        self.etcd.membership = None;
+        self.etcd.answers.clear();
     }
 
     pub fn lead(&mut self, ordinal: u32) {
-        for answer in self.answers.values_mut().flatten() {
+        for answer in self.etcd.answers.values_mut().flatten() {
             answer.leader = Some(identity_of(ordinal).member_id);
         }
     }
 
     pub fn leave_etcd(&mut self, ordinal: u32) {
-        self.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(ordinal)));
-        self.answers.remove(&Ordinal(ordinal));
+        self.etcd.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(ordinal)));
+        self.fit_budget();
+        self.etcd.answers.remove(&Ordinal(ordinal));
+    }
+
+    /// The PodDisruptionBudget is made for the voters that there are.
+    pub fn fit_budget(&mut self) {
+        let voters = self.etcd.membership.iter().flat_map(Membership::voters).count();
+        self.objects.shared.min_available = Some(quorum(voters));
     }
 
     pub fn member_mut(&mut self, ordinal: u32) -> &mut Member {
-        let members = &mut self.membership.as_mut().unwrap().members;
+        let members = &mut self.etcd.membership.as_mut().unwrap().members;
         members.iter_mut().find(|member| member.ordinal == Some(Ordinal(ordinal))).unwrap()
     }
 
     /// The EtcdCluster was deleted with everything that it owned, and recreated: only the claims are left.
     pub fn recreate(&mut self) {
-        let claims = std::mem::take(&mut self.claims);
-        *self = Observed { uid: "uid-2".into(), claims, ..new_cluster(self.replicas) };
+        let claims = std::mem::take(&mut self.objects.claims);
+        *self = new_cluster(self.wanted.replicas).with(|it| {
+            it.uid = "uid-2".into();
+            it.objects.claims = claims;
+        });
     }
 }

@@ -14,13 +14,13 @@ use crate::ordinal::Ordinal;
 fn asked(runs: &str, wanted: &str) -> Observed {
     let mut observed = cluster_of(3);
     observed.be_ready();
-    observed.versions.wanted = wanted.into();
-    observed.versions.accepted = Some(runs.into());
-    observed.versions.cluster = Some(minor(runs));
-    observed.versions.oldest_log = Some(minor(runs));
+    observed.wanted.version = wanted.into();
+    observed.recorded.version = Some(runs.into());
+    observed.etcd.cluster_version = Some(minor(runs));
+    observed.recorded.oldest_log = Some(minor(runs));
     for ordinal in 0..3 {
         observed.run(ordinal, runs);
-        observed.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(runs.into());
+        observed.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(runs.into());
     }
     observed
 }
@@ -31,27 +31,27 @@ fn minor(version: &str) -> String {
 
 impl Observed {
     fn run(&mut self, ordinal: u32, version: &str) {
-        self.peers.get_mut(&Ordinal(ordinal)).unwrap().version = version.into();
+        self.objects.peers.get_mut(&Ordinal(ordinal)).unwrap().version = version.into();
         self.answer(ordinal);
-        let fields = vec![format!("spec.version {version} → {}", self.versions.wanted)];
+        let fields = vec![format!("spec.version {version} → {}", self.wanted.version)];
         let change = SpecDiff { fields, method: UpdateMethod::Restart };
-        self.outdated.remove(&Ordinal(ordinal));
-        if version != self.versions.wanted {
-            self.outdated.insert(Ordinal(ordinal), change);
+        self.objects.outdated.remove(&Ordinal(ordinal));
+        if version != self.wanted.version {
+            self.objects.outdated.insert(Ordinal(ordinal), change);
         }
     }
 
     fn store(&mut self, ordinal: u32, version: &str) {
-        let answer = self.answers.get_mut(&Ordinal(ordinal)).unwrap().as_mut().unwrap();
+        let answer = self.etcd.answers.get_mut(&Ordinal(ordinal)).unwrap().as_mut().unwrap();
         answer.storage_version = Some(version.into());
         let is_own = minor(&answer.version) == version;
         let noted = if is_own { answer.version.clone() } else { version.to_owned() };
-        self.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(noted);
+        self.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(noted);
     }
 }
 
 fn accepts(observed: &Observed) -> bool {
-    steps_of(observed) == [Step::Cluster(ClusterStep::AcceptVersion(observed.versions.wanted.clone()))]
+    steps_of(observed) == [Step::Cluster(ClusterStep::AcceptVersion(observed.wanted.version.clone()))]
 }
 
 /// Why the version is refused. No step may be taken then.
@@ -92,7 +92,7 @@ fn some_patches_are_too_old_to_leave() {
 #[test]
 fn flags_that_the_new_version_does_not_know_are_named() {
     let mut observed = asked("3.6.16", "3.7.3");
-    observed.versions.flags = vec!["max-txn-ops".into(), "experimental-compaction-batch-limit".into()];
+    observed.wanted.flags = vec!["max-txn-ops".into(), "experimental-compaction-batch-limit".into()];
     let message = refusal(&observed);
     assert!(message.contains("etcd 3.7") && message.contains("experimental-compaction-batch-limit"), "{message}");
     assert!(!message.contains("max-txn-ops"), "{message}");
@@ -109,7 +109,7 @@ fn upgrade_waits_until_all_members_are_healthy() {
 fn while_versions_are_mixed_a_member_may_go_back() {
     let mut observed = asked("3.5.35", "3.5.35");
     observed.run(2, "3.6.16");
-    observed.versions.accepted = Some("3.6.16".into());
+    observed.recorded.version = Some("3.6.16".into());
     assert!(accepts(&observed));
     observed.run(1, "3.6.16");
     observed.run(0, "3.6.16");
@@ -125,10 +125,10 @@ fn while_versions_are_mixed_a_member_may_go_back() {
 fn member_that_failed_with_one_patch_is_tried_with_another() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.run(2, "3.6.99");
-    observed.versions.accepted = Some("3.6.99".into());
+    observed.recorded.version = Some("3.6.99".into());
     observed.stop_answering(2);
     assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
-    observed.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
+    observed.objects.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
     assert!(accepts(&observed));
 }
 
@@ -136,14 +136,14 @@ fn member_that_failed_with_one_patch_is_tried_with_another() {
 #[test]
 fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
     let mut observed = asked("3.7.3", "3.6.16");
-    observed.versions.downgrade = Some("3.6.0".into());
-    observed.versions.cluster = Some("3.6.0".into());
+    observed.etcd.downgrade = Some("3.6.0".into());
+    observed.etcd.cluster_version = Some("3.6.0".into());
     (0..2).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
-    observed.answers.remove(&Ordinal(2));
-    observed.pods.remove(&Ordinal(2));
-    observed.peers.remove(&Ordinal(2));
+    observed.etcd.answers.remove(&Ordinal(2));
+    observed.objects.pods.remove(&Ordinal(2));
+    observed.objects.peers.remove(&Ordinal(2));
     let note = |observed: &mut Observed, version: &str| {
-        observed.claims.get_mut(&Ordinal(2)).unwrap().version = Some(version.to_owned());
+        observed.objects.claims.get_mut(&Ordinal(2)).unwrap().version = Some(version.to_owned());
     };
     note(&mut observed, "3.7.3");
     assert!(matches!(decide_version(&observed), VersionDecision::Wait(_)), "3.6 could not read what 2 may have");
@@ -156,30 +156,30 @@ fn down_by_a_minor_only_when_the_data_is_readable() {
     let mut observed = asked("3.7.3", "3.6.16");
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.7.0"));
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.6.0".into()))]);
-    observed.versions.downgrade = Some("3.6.0".into());
+    observed.etcd.downgrade = Some("3.6.0".into());
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingDowngrade", Vec::new()));
-    observed.versions.cluster = Some("3.6.0".into());
+    observed.etcd.cluster_version = Some("3.6.0".into());
     observed.store(0, "3.6.0");
     observed.store(1, "3.6.0");
     assert_eq!(awaited(&plan(&observed)), "PreparingDowngrade", "2 is not done");
     observed.store(2, "3.6.0");
     assert!(accepts(&observed));
-    observed.versions.accepted = Some("3.6.16".into());
+    observed.recorded.version = Some("3.6.16".into());
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DrainPod)]);
 }
 
 #[test]
 fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
     let mut observed = asked("3.7.3", "3.7.3");
-    observed.versions.downgrade = Some("3.6.0".into());
+    observed.etcd.downgrade = Some("3.6.0".into());
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
 
 #[test]
 fn downgrade_is_cancelled_while_a_member_joins_and_resumed_afterwards() {
     let mut observed = asked("3.7.3", "3.6.16");
-    observed.versions.downgrade = Some("3.6.0".into());
-    observed.replicas = 4;
+    observed.etcd.downgrade = Some("3.6.0".into());
+    observed.wanted.replicas = 4;
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
 
@@ -188,20 +188,20 @@ fn downgrade_that_etcd_does_not_support_is_refused() {
     let message = refusal(&asked("3.5.35", "3.4.30"));
     assert!(message.contains("3.5 can't be downgraded"), "{message}");
     let mut observed = asked("3.7.3", "3.6.16");
-    (observed.durable, observed.claims) = (false, Default::default());
+    (observed.wanted.durable, observed.objects.claims) = (false, Default::default());
     assert!(refusal(&observed).contains("keep their data in their pods"));
 }
 
 #[test]
 fn refused_version_reaches_no_new_member() {
     let mut observed = asked("3.5.35", "3.7.3");
-    observed.peers.remove(&Ordinal(1));
-    observed.outdated.remove(&Ordinal(1));
+    observed.objects.peers.remove(&Ordinal(1));
+    observed.objects.outdated.remove(&Ordinal(1));
     let steps = steps_of(&observed);
     let made = Step::Member(Ordinal(1), MemberStep::CreatePeer { initial: false, model: Model::Member(Ordinal(0)) });
     assert!(steps.contains(&made), "{steps:?}");
-    observed.peers.clear();
-    observed.outdated.clear();
+    observed.objects.peers.clear();
+    observed.objects.outdated.clear();
     let made = Step::Member(
         Ordinal(0),
         MemberStep::CreatePeer { initial: false, model: Model::SpecWithVersion("3.5.35".into()) },
@@ -210,38 +210,55 @@ fn refused_version_reaches_no_new_member() {
 }
 
 #[test]
+fn downgrade_waits_for_an_initial_member_that_never_started_and_lets_it_start() {
+    let mut observed = asked("3.6.16", "3.5.35");
+    observed.member_mut(2).started = false;
+    observed.etcd.answers.remove(&Ordinal(2));
+    observed.objects.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
+    let plan = plan(&observed);
+    let enabled = Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".to_owned()));
+    assert!(!plan.steps.contains(&enabled), "nobody could join any more: {plan:?}");
+    assert_eq!(awaited(&plan), "WaitingForHealthyMembers");
+    observed.etcd.downgrade = Some("3.5.0".to_owned());
+    let steps = steps_of(&observed);
+    assert!(steps.contains(&Step::Cluster(ClusterStep::CancelDowngrade)), "{steps:?}");
+}
+
+#[test]
 fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
     let mut observed = asked("3.7.3", "3.6.16");
-    let versions = observed.versions.clone();
-    let cluster_id = observed.cluster_id;
+    let (wanted, recorded) = (observed.wanted.version.clone(), observed.recorded.clone());
+    let (said, downgrade) = (observed.etcd.cluster_version.clone(), observed.etcd.downgrade.clone());
     observed.recreate();
-    observed.cluster_id = cluster_id;
-    observed.versions = crate::cluster::observed::Versions { accepted: None, ..versions };
+    observed.wanted.version = wanted;
+    observed.recorded.cluster_id = recorded.cluster_id;
+    (observed.recorded.version, observed.recorded.oldest_log) = (None, recorded.oldest_log);
+    (observed.etcd.cluster_version, observed.etcd.downgrade) = (said, downgrade);
     assert!(refusal(&observed).contains("data is of etcd 3.7"));
-    observed.versions.wanted = "3.7.2".into();
+    observed.wanted.version = "3.7.2".into();
     assert!(accepts(&observed));
 }
 
 #[test]
 fn log_entries_of_3_5_are_dropped_before_an_upgrade_to_3_7() {
     let mut observed = asked("3.6.16", "3.7.3");
-    observed.versions.oldest_log = Some("3.5.35".into());
+    observed.recorded.oldest_log = Some("3.5.35".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(
         steps_of(&observed),
         [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))],
         "3.6 writes snapshots then"
     );
-    observed.versions.downgrade = Some("3.5.0".into());
+    observed.etcd.downgrade = Some("3.5.0".into());
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
-    observed.versions.cluster = Some("3.5.0".into());
+    observed.etcd.cluster_version = Some("3.5.0".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordLogVersion("3.6.0".into()))]);
-    observed.versions.oldest_log = Some("3.6.0".into());
+    observed.recorded.oldest_log = Some("3.6.0".into());
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
-    observed.versions.downgrade = None;
+    observed.etcd.downgrade = None;
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()), "3.7 needs 3.6");
-    observed.versions.cluster = Some("3.6.0".into());
+    observed.etcd.cluster_version = Some("3.6.0".into());
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert!(accepts(&observed));
 }
@@ -249,7 +266,7 @@ fn log_entries_of_3_5_are_dropped_before_an_upgrade_to_3_7() {
 #[test]
 fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     let mut observed = asked("3.6.16", "3.7.3");
-    observed.versions.oldest_log = None;
+    observed.recorded.oldest_log = None;
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))]);
     assert!(accepts(&asked("3.6.16", "3.7.3")), "bootstrapped by 3.6");
@@ -257,7 +274,7 @@ fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
 
 #[test]
 fn a_backup_comes_first_if_one_is_asked_for() {
-    let with = |backup_first: BackupFirst| Observed { backup_first, ..asked("3.6.16", "3.7.3") };
+    let with = |backup_first: BackupFirst| asked("3.6.16", "3.7.3").with(|it| it.objects.backup_first = backup_first);
     assert_eq!(steps_of(&with(BackupFirst::ToTake)), [Step::Cluster(ClusterStep::TakeBackup)]);
     let running = plan(&with(BackupFirst::Running("b".into())));
     assert_eq!((running.steps.len(), awaited(&running)), (0, "BackingUp"));
@@ -283,18 +300,21 @@ fn a_backup_comes_first_if_one_is_asked_for() {
 
 #[test]
 fn while_a_cluster_is_bootstrapped_it_stays_with_its_minor() {
-    let mut observed = Observed { cluster_id: None, membership: None, ..asked("3.5.20", "3.6.16") };
-    observed.answers.clear();
-    observed.bootstrap = Some(super::support::bootstrap_of(3));
+    let mut observed = asked("3.5.20", "3.6.16").with(|it| {
+        it.recorded.cluster_id = None;
+        it.etcd.membership = None;
+    });
+    observed.etcd.answers.clear();
+    observed.recorded.bootstrap = Some(super::support::bootstrap_of(3));
     let is_accepted = |observed: &Observed| {
         steps_of(observed).iter().any(|it| matches!(it, Step::Cluster(ClusterStep::AcceptVersion(_))))
     };
     assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
-    observed.versions.wanted = "3.5.35".into();
-    observed.claims.clear();
-    observed.pods.clear();
-    observed.peers.clear();
+    observed.wanted.version = "3.5.35".into();
+    observed.objects.claims.clear();
+    observed.objects.pods.clear();
+    observed.objects.peers.clear();
     assert!(is_accepted(&observed), "another patch can read it: {:?}", plan(&observed));
-    observed.versions.wanted = "3.6.16".into();
+    observed.wanted.version = "3.6.16".into();
     assert!(is_accepted(&observed), "nobody has begun: {:?}", plan(&observed));
 }

@@ -5,28 +5,27 @@ use std::collections::BTreeSet;
 
 use etcd_operator_api::{BootstrapRecord, EventReason};
 use etcd_operator_core::cluster::plan::{Plan, Step};
-use etcd_operator_core::cluster::step::{ClusterStep, MemberStep};
+use etcd_operator_core::cluster::step::{Blocked, ClusterStep, MemberStep};
 use etcd_operator_core::ordinal::Ordinal;
 use kube::ResourceExt;
 
 use super::actor::Actor;
 use super::errors::Error;
 
-/// Takes the steps of a plan. A failed step for one member does not block the others, so only the later steps for the
-/// same member are skipped; the first failure is returned.
+/// Takes the steps of a plan, but none that an earlier one blocks by its failure. The first failure is returned.
 pub async fn carry_out(plan: &Plan, mut actor: Actor<'_>) -> Result<(), Error> {
     let mut failed = BTreeSet::new();
     let mut outcome = Ok(());
     for step in &plan.steps {
-        let ordinal = step.ordinal();
-        if ordinal.is_some_and(|ordinal| failed.contains(&ordinal)) {
+        if step.ordinal().is_some_and(|ordinal| failed.contains(&ordinal)) {
             continue;
         }
         if let Err(error) = actor.take(step).await {
             outcome = outcome.and(Err(error));
-            match ordinal {
-                Some(ordinal) => drop(failed.insert(ordinal)),
-                None => break,
+            match step.blocked_by_failure() {
+                Blocked::Nothing => {}
+                Blocked::Member(ordinal) => drop(failed.insert(ordinal)),
+                Blocked::Everything => break,
             }
         }
     }
@@ -74,6 +73,8 @@ impl Actor<'_> {
             ClusterStep::EnableDowngrade(version) => self.enable_downgrade(version).await,
             ClusterStep::CancelDowngrade => self.cancel_downgrade().await,
             ClusterStep::Disarm(alarm) => self.disarm(*alarm).await,
+            ClusterStep::ApplyService(kind) => self.apply_service(*kind).await,
+            ClusterStep::ApplyDisruptionBudget { min_available } => self.apply_disruption_budget(*min_available).await,
         }
     }
 
@@ -85,6 +86,7 @@ impl Actor<'_> {
                 self.create_claim(ordinal, bootstrap.as_ref(), *identity).await
             }
             MemberStep::MarkClaim { identity, version } => self.mark_claim(ordinal, *identity, version.as_ref()).await,
+            MemberStep::RepairClaim => self.repair_claim(ordinal).await,
             MemberStep::CreatePod { start } => self.create_pod(ordinal, start).await,
             MemberStep::AnnotatePod { expected, serves_clients } => {
                 self.annotate_pod(ordinal, *expected, *serves_clients).await

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::errors::{Error, api_error};
+use super::memory::Memory;
 use super::observe::Observation;
 use super::patches::{self, ObjectPatch, PeerRecord, StatusPatch};
 use super::write_status::{Written, write_status};
@@ -25,13 +26,16 @@ pub struct Actor<'a> {
     pub context: &'a Context,
     pub cluster: &'a EtcdCluster,
     pub observation: &'a Observation,
+    pub(super) memory: Arc<Memory>,
     /// EtcdPeers created by earlier steps of the same plan, which are not in the cache yet.
     pub(super) made: BTreeMap<Ordinal, Arc<EtcdPeer>>,
 }
 
 impl<'a> Actor<'a> {
     pub fn new(context: &'a Context, cluster: &'a EtcdCluster, observation: &'a Observation) -> Self {
-        Actor { context, cluster, observation, made: BTreeMap::new() }
+        let names = &observation.observed.names;
+        let memory = context.memories.of(&names.namespace, &names.cluster);
+        Actor { context, cluster, observation, memory, made: BTreeMap::new() }
     }
 
     pub(super) fn name(&self, ordinal: Ordinal) -> String {

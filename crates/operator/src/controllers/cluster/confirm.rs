@@ -1,6 +1,7 @@
 //! Confirms a step with a live observation that bypasses all caches, before it is taken.
 
 use etcd_operator_api::{EtcdCluster, WaitReason};
+use etcd_operator_core::cluster::corruption_history::Occasion;
 use etcd_operator_core::cluster::observed::MemberId;
 use etcd_operator_core::cluster::plan::{Step, Waiting, is_confirmed, plan};
 use etcd_operator_core::cluster::step::MemberStep;
@@ -10,7 +11,8 @@ use kube::ResourceExt;
 use super::actor::Actor;
 use super::errors::{Error, api_error};
 use super::member_objects::MemberObjects;
-use super::observe::{CorruptionCheck, observe};
+use super::observe::{every_so_often, observe};
+use super::remember::remember;
 
 impl Actor<'_> {
     /// A cache may be stale. Checks with a live observation of Kubernetes and etcd whether the step would still be
@@ -19,20 +21,23 @@ impl Actor<'_> {
         let cluster = self.live_cluster().await?;
         let cluster = cluster.ok_or_else(|| Error::OutOfDate("the EtcdCluster is gone".into()))?;
         let observed = &self.observation.observed;
-        let members = observed.membership.iter().flat_map(|membership| &membership.members);
+        let members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
         let mut ordinals = self.observation.objects.ordinals();
         ordinals.extend(members.filter_map(|member| member.ordinal));
-        ordinals.extend(Ordinal::first(observed.replicas));
+        ordinals.extend(Ordinal::first(observed.wanted.replicas));
         let objects = MemberObjects::live(&self.context.client, &observed.names, &ordinals).await?;
-        let corrupt = |id: &MemberId| observed.differing.contains(id);
-        let comparing = match step {
-            Step::Member(_, MemberStep::RemoveMember { member_id, .. }) if corrupt(member_id) => CorruptionCheck::Now,
-            _ => CorruptionCheck::WhenDue,
+        let corrupt = |id: &MemberId| observed.remembered.differing.contains(id);
+        let occasion = match step {
+            Step::Member(_, MemberStep::RemoveMember { member_id, .. }) if corrupt(member_id) => {
+                Occasion::BeforeReplacement
+            }
+            _ => every_so_often(&cluster),
         };
-        let mut live = observe(&cluster, observed.names.clone(), objects, self.context, comparing).await.observed;
-        self.context.memories.of(&live.names.namespace, &live.names.cluster).health_history().keep(&mut live);
+        let mut live = observe(&cluster, observed.names.clone(), objects, self.context, occasion).await;
+        remember(&mut live, occasion, &self.memory);
+        let mut live = live.observed;
         // It was decided for this reconcile whether this cluster may restart members.
-        live.has_rollout_slot = observed.has_rollout_slot;
+        live.remembered.has_rollout_slot = observed.remembered.has_rollout_slot;
         if is_confirmed(step, &live) {
             return Ok(());
         }

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::errors::{Error, api_error};
 use crate::controllers::caches::Caches;
+use crate::objects::annotations::read_identity;
 use crate::runtime::watch::Cache;
 
 /// The label by which local volumes name their node.
@@ -42,6 +43,7 @@ impl MemberObjects {
             bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),
         };
+        objects.find_lost_claims(client, names).await;
         objects.bound_to = objects.find_bound_volumes(client).await?;
         let node = |name: String| Some((name.clone(), caches.nodes.objects.get(&ObjectRef::new(&name))?));
         objects.nodes = objects.node_names().into_iter().filter_map(node).collect();
@@ -65,6 +67,25 @@ impl MemberObjects {
         };
         objects.nodes = try_join_all(objects.node_names().into_iter().map(node)).await?.into_iter().flatten().collect();
         Ok(objects)
+    }
+
+    /// A claim that lost its labels is no longer in the cache, and its member would be diagnosed as having lost its
+    /// data. It is looked up by its name.
+    async fn find_lost_claims(&mut self, client: &Client, names: &ClusterNames) {
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), &names.namespace);
+        for (ordinal, peer) in &self.peers {
+            let status = peer.status.as_ref().filter(|status| status.started && !peer.spec.storage.is_ephemeral());
+            let Some(status) = status.filter(|_| !self.claims.contains_key(ordinal)) else { continue };
+            // If it can't be read now, the cache decides, and nothing is destroyed without a live read.
+            let found = claims.get_opt(&names.member_name(*ordinal)).await.ok().flatten();
+            let identity = found.as_ref().and_then(|claim| read_identity(claim.annotations()));
+            let is_its = identity.is_some_and(|identity| {
+                (Some(identity.member_id), Some(identity.cluster_id)) == (status.member_id(), status.cluster_id())
+            });
+            if let Some(claim) = found.filter(|_| is_its) {
+                self.claims.insert(*ordinal, Arc::new(claim));
+            }
+        }
     }
 
     /// The node-bound volumes of pods that have no node. That is rare, so they are read when needed.

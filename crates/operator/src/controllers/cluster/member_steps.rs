@@ -22,7 +22,7 @@ impl Actor<'_> {
     pub(super) async fn create_peer(&mut self, ordinal: Ordinal, initial: bool, model: &Model) -> Result<(), Error> {
         let name = self.name(ordinal);
         let initial_members =
-            self.observation.observed.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
+            self.observation.observed.recorded.bootstrap.as_ref().filter(|_| initial).map(|bootstrap| bootstrap.size);
         let recipe = self.recipe(model)?;
         let peer = peer::peer(self.cluster, &self.observation.observed.names, ordinal, initial_members, recipe);
         let created = match self.create(&peer).await? {
@@ -97,6 +97,15 @@ impl Actor<'_> {
         }
         let labels = member_labels(&self.cluster.name_any(), &name);
         self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of_labels(labels)).await
+    }
+
+    /// Gives a claim back its labels and owners.
+    pub(super) async fn repair_claim(&self, ordinal: Ordinal) -> Result<(), Error> {
+        let name = self.name(ordinal);
+        let wanted = claim::claim_metadata(self.cluster, &name);
+        let labels = patches::set(wanted.labels.unwrap_or_default());
+        let patch = MetadataPatch { labels, owner_references: wanted.owner_references, ..MetadataPatch::default() };
+        self.patch::<PersistentVolumeClaim>(&name, &ObjectPatch::of(patch)).await
     }
 
     pub(super) async fn create_pod(&self, ordinal: Ordinal, start: &Start) -> Result<(), Error> {

@@ -58,7 +58,7 @@ impl Actor<'_> {
     /// The members that answer linearizable reads, and their addresses.
     fn voters(&self) -> impl Iterator<Item = (Ordinal, &str)> {
         let observation = self.observation;
-        let answers = observation.observed.answers.iter();
+        let answers = observation.observed.etcd.answers.iter();
         let reading = answers.filter(|(_, answer)| matches!(answer, Ok(answer) if answer.reads));
         reading.filter_map(|(ordinal, _)| Some((*ordinal, observation.endpoints.get(ordinal)?.as_str())))
     }
@@ -70,7 +70,7 @@ impl Actor<'_> {
     /// Only the leader knows the progress of a learner; through another member, its error may come back garbled.
     fn client_of_the_leader(&self) -> Result<MemberClient, Error> {
         let observed = &self.observation.observed;
-        let membership = observed.membership.as_ref();
+        let membership = observed.etcd.membership.as_ref();
         let leader = observed.leader().and_then(|id| membership?.member(id)?.ordinal);
         self.client_of(leader.ok_or_else(nobody_to_ask)?)
     }

@@ -1,12 +1,11 @@
 //! What only this process knows about each cluster, behind one lookup. All of it may be lost: a new process observes it
 //! again, which costs time and nothing else.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
+use etcd_operator_core::cluster::corruption_history::CorruptionHistory;
 use etcd_operator_core::cluster::health_history::HealthHistory;
-use etcd_operator_core::cluster::observed::MemberId;
 
 /// By namespace and name of the cluster.
 #[derive(Default)]
@@ -17,18 +16,10 @@ pub struct Memories(Mutex<HashMap<(String, String), Arc<Memory>>>);
 pub struct Memory {
     /// Since when members have been unhealthy.
     health_history: Mutex<HealthHistory>,
-    /// The last comparison of the members' data.
-    last_check: Mutex<Option<LastCheck>>,
+    /// The comparisons of the members' data.
+    corruption_history: Mutex<CorruptionHistory>,
     /// What was last applied of the objects that every cluster has.
     applied: Mutex<Applied>,
-}
-
-/// When a cluster was last compared, and which members are known to differ since then.
-pub struct LastCheck {
-    pub at: Instant,
-    pub differing: BTreeSet<MemberId>,
-    /// Whether the comparison showed which members differ.
-    pub is_conclusive: bool,
 }
 
 /// What was last applied of each object of a cluster, and the resulting resource version. As long as the cache shows
@@ -65,8 +56,8 @@ impl Memory {
         lock(&self.health_history)
     }
 
-    pub fn last_check(&self) -> MutexGuard<'_, Option<LastCheck>> {
-        lock(&self.last_check)
+    pub fn corruption_history(&self) -> MutexGuard<'_, CorruptionHistory> {
+        lock(&self.corruption_history)
     }
 
     pub fn applied(&self) -> MutexGuard<'_, Applied> {

@@ -1,13 +1,15 @@
 //! The first stage of a reconcile: observe the cluster, from the caches and from etcd itself. Nothing is decided here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, MemberId};
+use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, MemberId, MemberRole};
+use etcd_operator_core::cluster::corruption::Hash;
+use etcd_operator_core::cluster::corruption_history::Occasion;
 use etcd_operator_core::cluster::observed::{
-    AlarmKind, Bootstrap, Claim, Defragmentation, Identity, Member, Observed, Peer as ObservedPeer, Pod as ObservedPod,
-    Replacement, Versions,
+    Bootstrap, Claim, Defragmentation, Etcd, Identity, Member, Objects, Observed, Peer as ObservedPeer,
+    Pod as ObservedPod, Recorded, Remembered, Replacement, Wanted,
 };
 use etcd_operator_core::cluster::volumes::misfit_of;
 use etcd_operator_core::names::ClusterNames;
@@ -16,16 +18,17 @@ use etcd_operator_etcd::Status;
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
-use semver::Version;
 
+use super::corruption_check::{ComparedVoter, compare};
 use super::member_objects::{MemberObjects, node_of_pod};
 use super::probe::{Endpoints, Probe, cluster_version, probe_members};
 use super::volumes::{obstacles_to_growth, should_grow};
-use super::{corruption_check, node, spec_diff, upgrade_backup};
+use super::{node, shared_objects, spec_diff, upgrade_backup};
 use crate::controllers::context::Context;
 use crate::objects::annotations::{
     DATA_VERSION, LEAVING_SINCE, PAUSED, ROLE, VOTER, read_bootstrap, read_expected_data, read_identity,
 };
+use crate::objects::claim::has_strayed;
 use crate::objects::pod_problem;
 use crate::objects::restore_containers::{FETCH, RESTORE};
 
@@ -38,122 +41,133 @@ pub struct Observation {
     pub observed: Observed,
     pub endpoints: Endpoints,
     pub objects: MemberObjects,
+    /// The hash of each voter's data, if it was due to compare them. Empty if they could not be read.
+    pub hashes: Option<BTreeMap<MemberId, Hash>>,
 }
 
-/// Whether the members' data is compared now.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum CorruptionCheck {
-    WhenDue,
-    /// A member may be replaced because of it, so the last comparison is not enough.
-    Now,
+/// The data of a cluster's members is compared as often as its spec says.
+pub fn every_so_often(cluster: &EtcdCluster) -> Occasion {
+    Occasion::Every(cluster.spec.compare_every().map(seconds))
 }
 
+/// Reads, and changes nothing. What is remembered of earlier observations is added by [`remember`](super::remember).
 pub async fn observe(
     cluster: &EtcdCluster,
     names: ClusterNames,
     objects: MemberObjects,
     context: &Context,
-    comparing: CorruptionCheck,
+    occasion: Occasion,
 ) -> Observation {
     let endpoints: Endpoints =
         objects.pods.iter().filter_map(|(ordinal, pod)| Some((*ordinal, endpoint(pod)?))).collect();
     let probed = probe_members(&endpoints, &names).await;
     let status = cluster.status.clone().unwrap_or_default();
-    let uid = cluster.uid();
-    let outdated = spec_diff::find(cluster, &objects, &context.settings.etcd_repository);
-    let cannot_grow = obstacles_to_growth(&context.client, cluster, &objects).await;
-    let mut observed = Observed {
-        uid: uid.clone().unwrap_or_default(),
-        replicas: u32::try_from(cluster.spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
-        restores: cluster.spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
-        durable: !cluster.spec.storage.is_ephemeral(),
-        deleting: cluster.metadata.deletion_timestamp.is_some(),
-        paused: paused_by(cluster, &objects),
+    let cluster_version = observe_cluster_version(cluster, &endpoints, &probed).await;
+    let memory = context.memories.of(&names.namespace, &names.cluster);
+    let observed = Observed {
+        uid: cluster.uid().unwrap_or_default(),
         now: jiff::Timestamp::now().as_second(),
-        replace_after: cluster.spec.replace_after().map(seconds),
-        defragments: cluster.spec.defragments(),
-        // The quota that the members were created with: the one in the spec may not be rolled out yet.
-        quota: objects.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
-        bootstrap: status.bootstrap().map(|bootstrap| Bootstrap {
-            token: bootstrap.token.clone(),
-            size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
-        }),
+        wanted: observe_wishes(cluster, &objects),
+        recorded: observe_records(&status),
+        objects: Objects {
+            backup_first: upgrade_backup::observe(&context.client, cluster).await,
+            shared: shared_objects::observe(cluster, &context.caches, &memory),
+            ..observe_objects(cluster, &objects, context).await
+        },
+        etcd: Etcd {
+            cluster_version: cluster_version.or(status.cluster_version),
+            downgrade: probed.statuses.values().find_map(|status| status.downgrade_target.clone()),
+            answers: probed.answers,
+            membership: probed.membership,
+            local_membership: probed.local_membership,
+            alarms: probed.alarms,
+            compacted: probed.compacted,
+        },
+        remembered: Remembered::default(),
+        names,
+    };
+    let observed = with_version_of_the_data(observed);
+    let voters = voters_to_compare(&observed, &endpoints, &probed.statuses);
+    let ids: Vec<MemberId> = voters.iter().map(ComparedVoter::member_id).collect();
+    let is_due = memory.corruption_history().is_due(occasion, &observed, &ids);
+    let hashes = if is_due { Some(compare(&voters).await) } else { None };
+    Observation { observed, endpoints, objects, hashes }
+}
+
+fn observe_wishes(cluster: &EtcdCluster, objects: &MemberObjects) -> Wanted {
+    let spec = &cluster.spec;
+    Wanted {
+        replicas: u32::try_from(spec.replicas).unwrap_or_default().min(MOST_MEMBERS),
+        durable: !spec.storage.is_ephemeral(),
+        restores: spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+        paused: paused_by(cluster, objects),
+        replace_after: spec.replace_after().map(seconds),
+        defragments: spec.defragments(),
+        migrates: spec.storage.migrate,
+        version: spec.version.clone(),
+        flags: spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
+    }
+}
+
+fn observe_records(status: &EtcdClusterStatus) -> Recorded {
+    let bootstrap = status.bootstrap().map(|bootstrap| Bootstrap {
+        token: bootstrap.token.clone(),
+        size: u32::try_from(bootstrap.size).unwrap_or_default().min(MOST_MEMBERS),
+    });
+    Recorded {
+        bootstrap,
         // An ID that can't be parsed matches no cluster: nothing is bootstrapped, and no member that answers is
         // mistaken for one of this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        versions: observe_versions(cluster, &objects, &endpoints, &probed).await,
-        backup_first: upgrade_backup::observe(&context.client, cluster).await,
-        outdated,
-        has_rollout_slot: true,
-        migrates: cluster.spec.storage.migrate,
-        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, observe_peer(peer, &uid))).collect(),
-        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, observe_pod(pod, &objects))).collect(),
-        claims: objects
-            .claims
-            .iter()
-            .map(|(ordinal, claim)| {
-                let cannot_grow = cannot_grow.get(ordinal).cloned();
-                (*ordinal, Claim { cannot_grow, ..observe_claim(*ordinal, claim, cluster, &objects) })
-            })
-            .collect(),
-        answers: probed.answers,
-        membership: probed.membership,
-        local_membership: probed.local_membership,
-        unhealthy_since: unhealthy_since(&status),
-        observed_unhealthy_since: BTreeMap::new(),
-        alarms: probed.alarms,
-        compacted: probed.compacted,
-        differing: BTreeSet::new(),
-        names,
-    };
-    let voters = voters_to_compare(&observed, &endpoints, &probed.statuses);
-    let memory = context.memories.of(&observed.names.namespace, &observed.names.cluster);
-    let subject = corruption_check::Subject {
-        names: &observed.names,
-        memory: &memory,
-        membership: observed.membership.as_ref(),
-        voters,
-    };
-    let has_alarm = observed.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
-    observed.differing = match comparing {
-        CorruptionCheck::Now => subject.differing_now().await,
-        CorruptionCheck::WhenDue => subject.differing(cluster.spec.compare_every(), has_alarm).await,
-    };
-    Observation { observed, endpoints, objects }
+        version: status.target_version.clone(),
+        voters: status.members.iter().filter(|member| member.role != Some(MemberRole::Learner)).count(),
+        oldest_log: status.oldest_log_version.clone(),
+        unhealthy_since: unhealthy_since(status),
+    }
 }
 
-async fn observe_versions(
-    cluster: &EtcdCluster,
-    objects: &MemberObjects,
-    endpoints: &Endpoints,
-    probed: &Probe,
-) -> Versions {
-    let status = cluster.status.clone().unwrap_or_default();
-    // etcd is queried only if the cluster version may have changed.
-    let is_known = |version: &String| {
+async fn observe_objects(cluster: &EtcdCluster, objects: &MemberObjects, context: &Context) -> Objects {
+    let uid = cluster.uid();
+    let cannot_grow = obstacles_to_growth(&context.client, cluster, objects).await;
+    let claims = objects.claims.iter().map(|(ordinal, claim)| {
+        let cannot_grow = cannot_grow.get(ordinal).cloned();
+        (*ordinal, Claim { cannot_grow, ..observe_claim(*ordinal, claim, cluster, objects) })
+    });
+    Objects {
+        peers: objects.peers.iter().map(|(ordinal, peer)| (*ordinal, observe_peer(peer, &uid))).collect(),
+        pods: objects.pods.iter().map(|(ordinal, pod)| (*ordinal, observe_pod(pod, objects))).collect(),
+        claims: claims.collect(),
+        outdated: spec_diff::find(cluster, objects, &context.settings.etcd_repository),
+        // The quota that the members were created with: the one in the spec may not be rolled out yet.
+        quota: objects.peers.values().map(|peer| peer.spec.quota()).min().unwrap_or_else(|| cluster.spec.quota()),
+        ..Objects::default()
+    }
+}
+
+/// The version that the members agreed on. etcd is queried only if it may have changed.
+async fn observe_cluster_version(cluster: &EtcdCluster, endpoints: &Endpoints, probed: &Probe) -> Option<String> {
+    let status = cluster.status.as_ref();
+    let is_known = |version: &&String| {
         let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
         let mut running = probed.answers.values().flatten().map(|answer| minor(&answer.version));
-        status.target_version.as_deref() == Some(&cluster.spec.version)
+        status.and_then(|status| status.target_version.as_deref()) == Some(&cluster.spec.version)
             && running.all(|running| running == minor(version))
             && probed.statuses.values().all(|status| status.downgrade_target.is_none())
     };
-    let said = match status.cluster_version.clone().filter(is_known) {
-        Some(known) => Some(known),
+    match status.and_then(|status| status.cluster_version.as_ref()).filter(is_known) {
+        Some(known) => Some(known.clone()),
         None => cluster_version(endpoints, &probed.answers).await,
-    };
-    // The annotations on claims are all that is left of a cluster that was deleted.
-    let noted = objects.claims.values().filter_map(|claim| claim.annotations().get(DATA_VERSION));
-    let noted = noted.filter_map(|version| Version::parse(version).ok()).max();
-    let of_data = || noted.as_ref().map(|version| format!("{}.{}.0", version.major, version.minor));
-    Versions {
-        wanted: cluster.spec.version.clone(),
-        accepted: status.target_version,
-        cluster: said.or(status.cluster_version).or_else(of_data),
-        noted: noted.as_ref().map(Version::to_string),
-        oldest_log: status.oldest_log_version,
-        downgrade: probed.statuses.values().find_map(|status| status.downgrade_target.clone()),
-        flags: cluster.spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
     }
+}
+
+/// The annotations on claims are all that is left of a cluster that was deleted.
+fn with_version_of_the_data(mut observed: Observed) -> Observed {
+    if observed.etcd.cluster_version.is_none() {
+        let of_data = observed.noted_version().map(|version| format!("{}.{}.0", version.major, version.minor));
+        observed.etcd.cluster_version = of_data;
+    }
+    observed
 }
 
 /// All voters if they are healthy, otherwise none: recovery comes before comparison.
@@ -161,11 +175,11 @@ fn voters_to_compare<'a>(
     observed: &Observed,
     endpoints: &'a Endpoints,
     statuses: &'a BTreeMap<Ordinal, Status>,
-) -> Vec<corruption_check::ComparedVoter<'a>> {
-    let Some(membership) = &observed.membership else { return Vec::new() };
+) -> Vec<ComparedVoter<'a>> {
+    let Some(membership) = &observed.etcd.membership else { return Vec::new() };
     let voter = |member: &Member| {
         let ordinal = member.ordinal.filter(|_| observed.is_healthy(member))?;
-        Some(corruption_check::ComparedVoter { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
+        Some(ComparedVoter { url: endpoints.get(&ordinal)?, status: statuses.get(&ordinal)? })
     };
     membership.voters().map(voter).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
@@ -294,6 +308,7 @@ fn observe_claim(
         bootstrap: read_bootstrap(claim.annotations()),
         identity: read_identity(claim.annotations()),
         version: claim.annotations().get(DATA_VERSION).cloned(),
+        strayed: has_strayed(claim, cluster),
         size: capacity.map(|size| size.0.clone()),
         too_small: should_grow(cluster, claim),
         cannot_grow: None,

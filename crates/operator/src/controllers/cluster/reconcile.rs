@@ -14,10 +14,10 @@ use tracing::debug;
 
 use super::act::carry_out;
 use super::actor::Actor;
-use super::ensure::Ensure;
 use super::errors;
 use super::member_objects::MemberObjects;
-use super::observe::{CorruptionCheck, Observation, observe};
+use super::observe::{Observation, every_so_often, observe};
+use super::remember::remember;
 use super::report::{announce_wait, report};
 use super::rollout_slots::RolloutSlots;
 use crate::controllers::context::Context;
@@ -41,37 +41,34 @@ pub async fn reconcile(cluster: &EtcdCluster, context: &Context) -> Result<Actio
         namespace: cluster.namespace().unwrap_or_default(),
         domain: context.domain.clone(),
     };
-    let objects = MemberObjects::in_caches(&context.client, &context.caches, &names).await?;
-    let mut observation = observe(cluster, names, objects, context, CorruptionCheck::WhenDue).await;
-    // Remember since when members are unhealthy.
-    let names = &observation.observed.names;
     let memory = context.memories.of(&names.namespace, &names.cluster);
-    memory.health_history().keep(&mut observation.observed);
+    let objects = MemberObjects::in_caches(&context.client, &context.caches, &names).await?;
+    let occasion = every_so_often(cluster);
+    let mut observation = observe(cluster, names, objects, context, occasion).await;
+    // Remember since when members are unhealthy, and whose data differs.
+    remember(&mut observation, occasion, &memory);
     // Plan, as far as other clusters allow.
     let plan = plan_with_slot(&mut observation.observed, &context.rollout_slots);
     debug!(?plan, "planned");
-    if observation.observed.deleting {
+    if observation.observed.wanted.deleting {
         return Ok(Action::await_change());
     }
-    // Act. A failure to ensure what every cluster has must not block the members from being reconciled.
-    let ensure =
-        Ensure { client: &context.client, cluster, caches: &context.caches, memory: &memory, events: &context.events };
-    let ensured = if observation.observed.paused.is_some() { Ok(()) } else { ensure.everything(&observation).await };
+    // Act.
     announce_wait(&plan, cluster, context).await;
     let acted = carry_out(&plan, Actor::new(context, cluster, &observation)).await;
     // Report.
     report(&plan, &observation, cluster, context).await.map_err(|error| Error::WriteStatus(Box::new(error)))?;
     // Requeue.
-    requeue(ensured.and(acted), &plan, &observation, cluster, context).await
+    requeue(acted, &plan, &observation, cluster, context).await
 }
 
 /// The plan for now. It is made as if the cluster had a rollout slot; if it would need one and gets none, it is made
 /// again without.
 fn plan_with_slot(observed: &mut Observed, slots: &RolloutSlots) -> Plan {
-    observed.has_rollout_slot = true;
+    observed.remembered.has_rollout_slot = true;
     let planned = plan(observed);
-    observed.has_rollout_slot = slots.may_carry_out(&planned, observed);
-    if observed.has_rollout_slot { planned } else { plan(observed) }
+    observed.remembered.has_rollout_slot = slots.may_carry_out(&planned, observed);
+    if observed.remembered.has_rollout_slot { planned } else { plan(observed) }
 }
 
 /// When to look again, after what came of the plan.

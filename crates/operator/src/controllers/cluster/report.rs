@@ -69,7 +69,7 @@ async fn announce_news(before: &EtcdClusterStatus, now: &EtcdClusterStatus, clus
 async fn write_versions(client: &Client, observation: &Observation) -> kube::Result<Vec<(String, String)>> {
     let mut news = Vec::new();
     let peers: Api<EtcdPeer> = Api::namespaced(client.clone(), &observation.observed.names.namespace);
-    for (ordinal, answer) in &observation.observed.answers {
+    for (ordinal, answer) in &observation.observed.etcd.answers {
         let (Ok(answer), Some(peer)) = (answer, observation.objects.peers.get(ordinal)) else { continue };
         // The pod of an earlier EtcdPeer may still answer.
         if !observation.objects.pods.get(ordinal).is_some_and(|pod| is_pod_of(pod, peer)) {

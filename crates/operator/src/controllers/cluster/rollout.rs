@@ -107,7 +107,7 @@ impl Actor<'_> {
         })
         .await?;
         // A cluster whose version was only never recorded is not news.
-        if known.is_none() && self.observation.observed.outdated.is_empty() {
+        if known.is_none() && self.observation.observed.objects.outdated.is_empty() {
             return Ok(());
         }
         let note = format!("Rolling out etcd {version}");

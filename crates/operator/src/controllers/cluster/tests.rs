@@ -3,7 +3,7 @@
 use etcd_operator_core::ordinal::Ordinal;
 mod act;
 mod api_server;
-mod ensure;
+mod shared_objects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use self::api_server::{Answer, ApiServer};
 use super::actor::Actor;
 use super::member_objects::MemberObjects;
 use super::memory::Memories;
-use super::observe::{CorruptionCheck, Observation, observe};
+use super::observe::{Observation, every_so_often, observe};
 use super::rollout_slots::RolloutSlots;
 use crate::controllers::caches::Caches;
 use crate::controllers::context::Context;
@@ -49,7 +49,7 @@ impl Fixture {
             bound_to: BTreeMap::new(),
             nodes: BTreeMap::new(),
         };
-        let observation = observe(&cluster, names, objects, &context, CorruptionCheck::WhenDue).await;
+        let observation = observe(&cluster, names, objects, &context, every_so_often(&cluster)).await;
         Fixture { api, context, cluster, observation }
     }
 

@@ -1,26 +1,23 @@
-//! What every cluster has.
+//! The Services and the PodDisruptionBudget.
 
+use etcd_operator_core::cluster::observed::ServiceKind;
+use etcd_operator_core::cluster::plan::{ClusterStep, Plan, Step};
 use serde_json::{Value, json};
 
 use super::Fixture;
 use super::api_server::Answer::{Echo, Object, Refusal};
-use crate::controllers::cluster::ensure::Ensure;
-use crate::controllers::cluster::errors::Error;
+use crate::controllers::cluster::act::carry_out;
+use crate::controllers::cluster::shared_objects::observe;
 
 const SERVICES: &str = "POST /api/v1/namespaces/n/services";
 const GET_SERVICE: &str = "GET /api/v1/namespaces/n/services/c";
 const PATCH_SERVICE: &str = "PATCH /api/v1/namespaces/n/services/c";
 const BUDGETS: &str = "POST /apis/policy/v1/namespaces/n/poddisruptionbudgets";
 
-async fn ensure(it: &Fixture) -> Result<(), Error> {
-    let ensure = Ensure {
-        client: &it.context.client,
-        cluster: &it.cluster,
-        caches: &it.context.caches,
-        memory: &it.context.memories.of("n", "c"),
-        events: &it.context.events,
-    };
-    ensure.everything(&it.observation).await
+fn shared_objects() -> Plan {
+    let services = ServiceKind::ALL.map(ClusterStep::ApplyService);
+    let budget = ClusterStep::ApplyDisruptionBudget { min_available: 1 };
+    Plan::steps(services.into_iter().chain([budget]).map(Step::Cluster).collect())
 }
 
 /// The headless Service, owned by the object of a UID.
@@ -33,7 +30,7 @@ fn service(owner: &str) -> Value {
 #[tokio::test]
 async fn objects_that_are_missing_are_created_by_the_manager_that_applies_them() {
     let it = Fixture::new([(SERVICES, Echo), (SERVICES, Echo), (BUDGETS, Echo)]).await;
-    ensure(&it).await.unwrap();
+    carry_out(&shared_objects(), it.actor()).await.unwrap();
     for sent in it.api.sent() {
         assert_eq!(sent.query, "&fieldManager=etcd-operator&fieldValidation=Strict");
     }
@@ -50,7 +47,7 @@ async fn service_of_the_cluster_that_exists_is_applied() {
         (BUDGETS, Echo),
     ]);
     let it = it.await;
-    ensure(&it).await.unwrap();
+    carry_out(&shared_objects(), it.actor()).await.unwrap();
     let sent = it.api.sent();
     assert_eq!(sent[2].content_type, "application/apply-patch+yaml");
     assert_eq!(sent[2].query, "&force=true&fieldManager=etcd-operator&fieldValidation=Strict");
@@ -59,9 +56,24 @@ async fn service_of_the_cluster_that_exists_is_applied() {
 }
 
 #[tokio::test]
-async fn service_of_another_owner_is_left_alone() {
-    let it = Fixture::new([(SERVICES, Refusal(409, "exists")), (GET_SERVICE, Object(service("uid-of-another")))]).await;
-    let error = ensure(&it).await.unwrap_err();
+async fn service_of_another_owner_is_left_alone_and_blocks_nothing_else() {
+    let it = Fixture::new([
+        (SERVICES, Refusal(409, "exists")),
+        (GET_SERVICE, Object(service("uid-of-another"))),
+        (SERVICES, Echo),
+        (BUDGETS, Echo),
+    ]);
+    let it = it.await;
+    let error = carry_out(&shared_objects(), it.actor()).await.unwrap_err();
     assert_eq!(error.to_string(), "there is a Service c already that is not owned by this cluster");
+    it.api.sent();
+}
+
+#[tokio::test]
+async fn what_no_cache_shows_is_not_as_applied() {
+    let it = Fixture::new([(SERVICES, Echo), (SERVICES, Echo), (BUDGETS, Echo)]).await;
+    carry_out(&shared_objects(), it.actor()).await.unwrap();
+    let seen = observe(&it.cluster, &it.context.caches, &it.context.memories.of("n", "c"));
+    assert_eq!(seen, Default::default(), "somebody deleted it, or the cache is late");
     it.api.sent();
 }

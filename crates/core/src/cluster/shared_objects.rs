@@ -1,0 +1,110 @@
+//! The objects that every cluster has beside those of its members: the Services by which it is found, and the
+//! PodDisruptionBudget. If they are missing, or another client changed them, they are applied again.
+
+use crate::cluster::observed::{Observed, ServiceKind};
+use crate::cluster::quorum::quorum;
+use crate::cluster::step::{ClusterStep, Step};
+
+pub fn apply_shared_objects(observed: &Observed) -> Vec<Step> {
+    let shared = &observed.objects.shared;
+    let missing = ServiceKind::ALL.into_iter().filter(|kind| !shared.services.contains(kind));
+    let services = missing.map(ClusterStep::ApplyService);
+    let min_available = voters_to_keep(observed);
+    let budget =
+        (shared.min_available != Some(min_available)).then_some(ClusterStep::ApplyDisruptionBudget { min_available });
+    services.chain(budget).map(Step::Cluster).collect()
+}
+
+/// How many voters an eviction must leave: a quorum. If etcd can't be queried, that of the last known number of voters,
+/// of the desired one or of the EtcdPeers, whichever is the largest, and never fewer than so far: too many only delays
+/// evictions, too few could cost the quorum.
+fn voters_to_keep(observed: &Observed) -> usize {
+    match &observed.etcd.membership {
+        Some(membership) => quorum(membership.voters().count()),
+        None => {
+            let known = observed.recorded.voters.max(observed.objects.peers.len());
+            quorum(known.max(observed.wanted.replicas as usize))
+                .max(observed.objects.shared.min_available.unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::plan::{is_confirmed, plan};
+    use crate::cluster::step::Blocked;
+    use crate::cluster::tests::support::{cluster_of, new_cluster, steps_of};
+
+    fn min_available(observed: &Observed) -> Option<usize> {
+        let budget = |step: &Step| match step {
+            Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available }) => Some(*min_available),
+            _ => None,
+        };
+        steps_of(observed).iter().find_map(budget)
+    }
+
+    fn service(kind: ServiceKind) -> Step {
+        Step::Cluster(ClusterStep::ApplyService(kind))
+    }
+
+    #[test]
+    fn services_come_before_anything_of_a_new_cluster() {
+        let mut observed = new_cluster(3);
+        observed.objects.shared = Default::default();
+        let steps = steps_of(&observed);
+        assert_eq!(steps[..2], [service(ServiceKind::Peers), service(ServiceKind::Clients)]);
+        assert_eq!(steps[2], Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available: 2 }));
+        assert!(matches!(steps[3], Step::Cluster(ClusterStep::RecordBootstrap(_))), "{steps:?}");
+    }
+
+    #[test]
+    fn service_that_is_not_as_applied_is_applied_again_and_the_others_are_left_alone() {
+        let mut observed = cluster_of(3);
+        observed.objects.shared.services.remove(&ServiceKind::Clients);
+        assert_eq!(steps_of(&observed), [service(ServiceKind::Clients)]);
+    }
+
+    #[test]
+    fn budget_counts_voters_as_etcd_knows_them() {
+        let mut observed = cluster_of(3);
+        observed.wanted.replicas = 5;
+        assert_eq!(min_available(&observed), None, "those that are to come protect nothing yet");
+        observed.objects.shared.min_available = None;
+        assert_eq!(min_available(&observed), Some(2));
+    }
+
+    #[test]
+    fn unreachable_cluster_is_protected_with_the_most_voters_that_it_may_have() {
+        let mut observed = cluster_of(3);
+        observed.objects.shared.min_available = None;
+        observed.lose_quorum();
+        observed.recorded.voters = 0;
+        assert_eq!(min_available(&observed), Some(2));
+        observed.recorded.voters = 4;
+        assert_eq!(min_available(&observed), Some(3), "it was shrinking");
+        observed.recorded.voters = 1;
+        assert_eq!(min_available(&observed), Some(2), "it was growing");
+        observed.wanted.replicas = 1;
+        assert_eq!(min_available(&observed), Some(2), "there are three EtcdPeers");
+        observed.objects.shared.min_available = Some(3);
+        assert_eq!(min_available(&observed), None, "a budget is not lowered blindly");
+    }
+
+    #[test]
+    fn nothing_is_applied_to_a_paused_or_deleted_cluster() {
+        let mut observed = cluster_of(3);
+        observed.objects.shared = Default::default();
+        let paused = observed.clone().with(|it| it.wanted.paused = Some("spec.paused is true".into()));
+        assert_eq!(plan(&paused).steps, []);
+        assert_eq!(plan(&observed.with(|it| it.wanted.deleting = true)).steps, []);
+    }
+
+    #[test]
+    fn failed_service_blocks_nothing_else() {
+        assert_eq!(service(ServiceKind::Clients).blocked_by_failure(), Blocked::Nothing);
+        let budget = Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available: 2 });
+        assert_eq!(budget.blocked_by_failure(), Blocked::Nothing);
+        assert!(!budget.needs_live_confirmation() && !is_confirmed(&budget, &cluster_of(3)));
+    }
+}
