@@ -52,34 +52,45 @@ impl Multipart {
         }
     }
 
-    /// Sends parts until there are no more of them, or until it is told to stop.
+    /// Sends parts until there are no more of them, one fails, or it is told to stop. Those that are on their way then are
+    /// waited for: a store may keep a part that arrives after its upload was removed, and nobody would ever remove it.
     pub async fn send_all(
         &mut self,
         parts: mpsc::Receiver<Bytes>,
         stop: oneshot::Receiver<()>,
     ) -> Result<Vec<PartId>, Failure> {
-        tokio::select! {
-            sent = self.send_each(parts) => sent.map_err(|e| self.to.failure("writing", &self.object, &e)),
-            _ = stop => Ok(Vec::new()),
-        }
+        self.send_each(parts, stop).await.map_err(|e| self.to.failure("writing", &self.object, &e))
     }
 
-    async fn send_each(&mut self, mut parts: mpsc::Receiver<Bytes>) -> object_store::Result<Vec<PartId>> {
+    async fn send_each(
+        &mut self,
+        mut parts: mpsc::Receiver<Bytes>,
+        mut stop: oneshot::Receiver<()>,
+    ) -> object_store::Result<Vec<PartId>> {
         let mut in_flight = FuturesOrdered::new();
-        let mut sent = Vec::new();
-        loop {
+        let (mut sent, mut failed) = (Vec::new(), None);
+        while failed.is_none() {
             tokio::select! {
-                Some(part) = in_flight.next() => sent.push(part?),
+                Some(part) = in_flight.next() => match part {
+                    Ok(part) => sent.push(part),
+                    Err(error) => failed = Some(error),
+                },
                 part = parts.recv(), if in_flight.len() < IN_FLIGHT => match part {
                     Some(part) => in_flight.push_back(self.send(part)),
                     None => break,
                 },
+                _ = &mut stop => break,
             }
         }
+        // Who fills the next part must not wait for a buffer that nobody gives back any more.
+        drop(parts);
         while let Some(part) = in_flight.next().await {
-            sent.push(part?);
+            match part {
+                Ok(part) => sent.push(part),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(sent)
+        failed.map_or(Ok(sent), Err)
     }
 
     fn send(&mut self, part: Bytes) -> BoxFuture<'static, object_store::Result<PartId>> {

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "not every test uses everything")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
 use async_trait::async_trait;
@@ -35,8 +36,12 @@ struct Uploads {
     objects: Arc<InMemory>,
     fails_at_part: AtomicUsize,
     fails_to_complete: AtomicUsize,
+    /// How long a part is on its way, in milliseconds. It arrives also if nobody waits for it any more.
+    part_takes: AtomicU64,
     begun: AtomicUsize,
     ended: AtomicUsize,
+    /// Parts that are kept of uploads that were aborted before.
+    late: Arc<AtomicUsize>,
 }
 
 impl Default for Memory {
@@ -46,8 +51,10 @@ impl Default for Memory {
             objects: Arc::clone(&objects),
             fails_at_part: AtomicUsize::new(usize::MAX),
             fails_to_complete: AtomicUsize::new(0),
+            part_takes: AtomicU64::new(0),
             begun: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
+            late: Arc::default(),
         };
         Self { objects, uploads: Arc::new(uploads) }
     }
@@ -61,6 +68,15 @@ impl Memory {
 
     pub fn fail_at_part(&self, part: usize) {
         self.uploads.fails_at_part.store(part, Ordering::SeqCst);
+    }
+
+    pub fn slow_down_parts(&self, milliseconds: u64) {
+        self.uploads.part_takes.store(milliseconds, Ordering::SeqCst);
+    }
+
+    /// How many parts arrived after their upload was aborted. A store may keep them for ever.
+    pub fn late_parts(&self) -> usize {
+        self.uploads.late.load(Ordering::SeqCst)
     }
 
     /// The next one is completed, but nobody hears of it.
@@ -112,7 +128,16 @@ impl MultipartStore for Uploads {
             return Err(refused());
         }
         let copy = Bytes::from(data).to_vec();
-        self.objects.put_part(path, id, index, PutPayload::from(copy)).await
+        let (objects, path, id, late) = (Arc::clone(&self.objects), path.clone(), id.clone(), Arc::clone(&self.late));
+        let takes = Duration::from_millis(self.part_takes.load(Ordering::SeqCst));
+        let arrival = tokio::spawn(async move {
+            tokio::time::sleep(takes).await;
+            let put = objects.put_part(&path, &id, index, PutPayload::from(copy)).await;
+            // This store refuses them, others don't.
+            late.fetch_add(usize::from(put.is_err()), Ordering::SeqCst);
+            put
+        });
+        arrival.await.expect("the task of a part does not panic")
     }
 
     async fn complete_multipart(&self, path: &Path, id: &String, parts: Vec<PartId>) -> Result<PutResult> {
