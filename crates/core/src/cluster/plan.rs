@@ -132,10 +132,6 @@ fn keep(observed: &Observed, cluster_id: ClusterId) -> Plan {
 }
 
 fn wrong_cluster(found: ClusterId, expected: ClusterId) -> Plan {
-    let message = format!(
-        "members belong to etcd cluster {}, expected {}; nothing is changed",
-        found.to_string(),
-        expected.to_string()
-    );
+    let message = format!("members belong to etcd cluster {found}, expected {expected}; nothing is changed");
     Plan::waiting(WaitReason::WrongCluster, message)
 }

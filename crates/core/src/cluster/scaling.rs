@@ -56,10 +56,7 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
     let Some(ordinal) = learner.ordinal else {
         return waiting(
             WaitReason::UnmanagedLearner,
-            format!(
-                "learner {} was not added by this operator: promote or remove it with etcdctl",
-                learner.id.to_string()
-            ),
+            format!("learner {} was not added by this operator: promote or remove it with etcdctl", learner.id),
         );
     };
     let name = observed.names.member_name(ordinal);

@@ -251,7 +251,7 @@ fn being_replaced(observed: &Observed) -> impl Iterator<Item = String> {
 /// The health of voters that another client added can't be queried; they count for the quorum, so they are reported.
 fn unmanaged_voters(observed: &Observed) -> impl Iterator<Item = String> {
     let voters = observed.etcd.membership.iter().flat_map(Membership::voters).filter(|voter| voter.ordinal.is_none());
-    voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", voter.id.to_string()))
+    voters.map(|voter| format!("member {} was not added by this operator; its health is unknown", voter.id))
 }
 
 /// Corruption that etcd reports and no majority confirms.

@@ -11,7 +11,7 @@ fn claim_that_lost_its_labels_gets_them_back_if_it_is_of_this_cluster() {
     let repair = Step::Member(Ordinal(1), MemberStep::RepairClaim);
     let mut observed = cluster_of(3);
     observed.objects.claims.get_mut(&Ordinal(1)).unwrap().strayed = true;
-    assert_eq!(steps_of(&observed), [repair.clone()]);
+    assert_eq!(steps_of(&observed), std::slice::from_ref(&repair));
     let claim = observed.objects.claims.get_mut(&Ordinal(1)).unwrap();
     (claim.bootstrap, claim.identity) = (None, Some(Identity { member_id: MemberId(7), cluster_id: ClusterId(0xbad) }));
     assert!(!steps_of(&observed).contains(&repair), "its owner decides what happens to it");

@@ -5,6 +5,7 @@ use crate::cluster::observed::{
     Alarm, AlarmKind, Claim, Defragmentation, MemberId, Node, Observed, Pod, Problem, ProblemKind, Replacement,
 };
 use crate::cluster::plan::{Plan, Step, plan};
+use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
 use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
@@ -46,6 +47,27 @@ fn node_down_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
     stop_answering_for(observed, ordinal, seconds);
     observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().node =
         Some(Node { down_since: Some(NOW - seconds), fenced: false });
+}
+
+#[test]
+fn outdated_member_never_observed_healthy_is_recreated_only_if_it_does_not_work() {
+    let mut observed = cluster_of(3);
+    observed.stop_answering(1);
+    observed.objects.peers.get_mut(&Ordinal(1)).unwrap().proven = false;
+    let change = SpecDiff { fields: vec!["spec.podTemplate".into()], method: UpdateMethod::Restart };
+    observed.objects.outdated.insert(Ordinal(1), change);
+    let is_recreated = |observed: &Observed| {
+        let recreates = |step: &Step| matches!(step, Step::Member(Ordinal(1), MemberStep::RecreatePeer { .. }));
+        steps_of(observed).iter().any(recreates)
+    };
+    let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
+    (pod.ready, pod.created) = (true, NOW - 3600);
+    assert!(!is_recreated(&observed), "it is well, and only the operator can't reach it");
+    let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
+    (pod.ready, pod.created) = (false, NOW - 1);
+    assert!(!is_recreated(&observed), "it has only just been started");
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 3600;
+    assert!(is_recreated(&observed));
 }
 
 #[test]

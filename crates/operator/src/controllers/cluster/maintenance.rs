@@ -47,7 +47,7 @@ impl Actor<'_> {
         };
         let disarmed = self.client_of_a_voter()?.disarm(etcd::Alarm { member_id: alarm.member_id.0, kind }).await;
         disarmed.map_err(|error| etcd_error(format!("disarming the alarm {kind}"), error))?;
-        let note = format!("Disarmed the alarm {kind} of the member {}", alarm.member_id.to_string());
+        let note = format!("Disarmed the alarm {kind} of the member {}", alarm.member_id);
         self.tell(EventReason::AlarmDisarmed, &self.observation.observed.names.cluster, note).await
     }
 }

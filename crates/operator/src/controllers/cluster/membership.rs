@@ -15,10 +15,7 @@ impl Actor<'_> {
         let url = self.observation.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
-            Ok(id) => {
-                self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", id.to_string()))
-                    .await
-            }
+            Ok(id) => self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", id)).await,
             // An earlier attempt succeeded, and its response was lost.
             Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
             Err(error) => Err(etcd_error(doing, error)),
@@ -51,7 +48,7 @@ impl Actor<'_> {
             Err(error) if matches!(error.cause, Cause::MemberNotFound) => return Ok(()),
             Err(error) => return Err(etcd_error(format!("removing {name}"), error)),
         }
-        let note = format!("Removed member {name} ({}): {why}", member_id.to_string());
+        let note = format!("Removed member {name} ({}): {why}", member_id);
         self.tell(EventReason::MemberRemoved, &name, note).await
     }
 
