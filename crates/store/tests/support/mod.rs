@@ -38,6 +38,7 @@ struct Uploads {
     fails_to_complete: AtomicUsize,
     /// How long a part is on its way, in milliseconds. It arrives also if nobody waits for it any more.
     part_takes: AtomicU64,
+    parts_sent: AtomicUsize,
     begun: AtomicUsize,
     ended: AtomicUsize,
     /// Parts that are kept of uploads that were aborted before.
@@ -52,6 +53,7 @@ impl Default for Memory {
             fails_at_part: AtomicUsize::new(usize::MAX),
             fails_to_complete: AtomicUsize::new(0),
             part_takes: AtomicU64::new(0),
+            parts_sent: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
             late: Arc::default(),
@@ -72,6 +74,10 @@ impl Memory {
 
     pub fn slow_down_parts(&self, milliseconds: u64) {
         self.uploads.part_takes.store(milliseconds, Ordering::SeqCst);
+    }
+
+    pub fn parts_sent(&self) -> usize {
+        self.uploads.parts_sent.load(Ordering::SeqCst)
     }
 
     /// How many parts arrived after their upload was aborted. A store may keep them for ever.
@@ -137,7 +143,8 @@ impl MultipartStore for Uploads {
             late.fetch_add(usize::from(put.is_err()), Ordering::SeqCst);
             put
         });
-        arrival.await.expect("the task of a part does not panic")
+        self.parts_sent.fetch_add(1, Ordering::SeqCst);
+        arrival.await.map_err(|source| object_store::Error::Generic { store: "memory", source: source.into() })?
     }
 
     async fn complete_multipart(&self, path: &Path, id: &String, parts: Vec<PartId>) -> Result<PutResult> {
