@@ -1,6 +1,7 @@
 //! Writes the status of an EtcdBackupSchedule, if it changed, and publishes what is worth an event.
 
-use etcd_operator_api::EtcdBackupSchedule;
+use etcd_operator_api::{EtcdBackupSchedule, ScheduleEventReason};
+use etcd_operator_core::notice::Notice;
 use etcd_operator_core::schedule::plan::Plan;
 use tracing::debug;
 
@@ -21,5 +22,6 @@ pub async fn report(plan: &Plan, schedule: &EtcdBackupSchedule, context: &Contex
 
 /// Reports that the plan could not be carried out.
 pub async fn report_failure(schedule: &EtcdBackupSchedule, error: &ApiError, context: &Context) {
-    context.events.failed(schedule, "BackupNotStarted", error.to_string()).await;
+    let notice = Notice::of(ScheduleEventReason::BackupNotStarted, error.to_string());
+    context.events.publish(schedule, &notice).await;
 }

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason};
+use etcd_operator_core::notice::Notice;
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
@@ -46,7 +47,7 @@ impl<'a> Actor<'a> {
 
     pub(super) async fn tell(&self, reason: EventReason, about: &str, note: String) -> Result<(), Error> {
         tracing::info!(%reason, note);
-        self.context.events.done(self.cluster, reason, about, note).await;
+        self.context.events.publish(self.cluster, &Notice::of(reason, note).about(about)).await;
         Ok(())
     }
 

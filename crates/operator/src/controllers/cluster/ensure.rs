@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use etcd_operator_api::{EtcdCluster, EventReason, labels};
 use etcd_operator_core::cluster::disruption_budget::voters_to_protect;
+use etcd_operator_core::notice::Notice;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -78,7 +79,8 @@ impl Ensure<'_> {
         let created = if found.is_none() { self.create(wanted).await.map_err(failed)? } else { None };
         let made = match created {
             Some(made) => {
-                self.events.done(self.cluster, news, &name, format!("Created the {kind} {name}")).await;
+                let notice = Notice::of(news, format!("Created the {kind} {name}")).about(&name);
+                self.events.publish(self.cluster, &notice).await;
                 made
             }
             None => {
