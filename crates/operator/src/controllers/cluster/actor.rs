@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use super::errors::{Error, api_error};
 use super::observe::Observation;
 use super::patches::{self, ObjectPatch, PeerRecord, StatusPatch};
-use super::write_status::{Written, write_status};
 use crate::controllers::context::Context;
+use crate::runtime::status::{self, Written};
 use crate::runtime::strict;
 
 /// Everything that steps need to be executed.
@@ -56,7 +56,7 @@ impl<'a> Actor<'a> {
     pub(super) async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
         let mut status = self.cluster.status.clone().unwrap_or_default();
         change(&mut status);
-        let written = write_status(&self.context.client, self.cluster, &status).await;
+        let written = status::write(self.cluster, &status, &self.context.client).await;
         match written.map_err(|error| api_error("recording in the status", error))? {
             Written::Yes => Ok(()),
             Written::Outdated => Err(Error::OutOfDate("the EtcdCluster has changed".into())),

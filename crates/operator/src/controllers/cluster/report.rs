@@ -11,9 +11,9 @@ use tracing::debug;
 
 use super::observe::Observation;
 use super::patches::{PeerRecord, StatusPatch, strictly};
-use super::write_status::write_status;
 use crate::controllers::context::Context;
 use crate::objects::is_pod_of;
+use crate::runtime::status::{self, Written};
 
 /// Publishes an event about what the cluster waits for, once when the wait begins.
 pub async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
@@ -47,8 +47,11 @@ pub async fn report(
         return Ok(());
     }
     debug!(?status, "reporting");
-    write_status(&context.client, cluster, &status).await?;
-    announce_news(&reported, &status, cluster, context).await;
+    match status::write(cluster, &status, &context.client).await? {
+        Written::Yes => announce_news(&reported, &status, cluster, context).await,
+        // The next reconcile finds out whether it is still so, and would publish all of it again.
+        Written::Outdated => {}
+    }
     Ok(())
 }
 

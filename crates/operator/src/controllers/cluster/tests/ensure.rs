@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Fixture;
-use super::api_server::Answer::{Echo, Object, Refusal};
 use crate::controllers::cluster::ensure::Ensure;
 use crate::controllers::cluster::errors::Error;
+use crate::controllers::tests::api_server::Answer::{Echo, Object, Refusal};
 
 const SERVICES: &str = "POST /api/v1/namespaces/n/services";
 const GET_SERVICE: &str = "GET /api/v1/namespaces/n/services/c";
