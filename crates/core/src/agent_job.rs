@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use etcd_operator_api::{JobFailureReason, Reason};
 use etcd_operator_protocol::report::{Done, Failure, Report};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
@@ -12,8 +13,6 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 pub const AGENT: &str = "agent";
 /// How long a pod may wait for something that is missing, such as its Secret, before the job fails.
 const WAITS_FOR: SignedDuration = SignedDuration::from_secs(120);
-const POD_CANNOT_START: &str = "PodCannotStart";
-const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// The progress of an agent job.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +29,8 @@ pub enum Progress {
     },
     Failed {
         attempts: i32,
-        reason: String,
+        /// A [`JobFailureReason`], or a word of Kubernetes.
+        reason: Reason,
         message: String,
     },
     /// It succeeded, but its report is lost. Running it again does no harm, and reports.
@@ -42,7 +42,7 @@ impl Progress {
     pub fn leaves_a_job_to_delete(&self) -> bool {
         match self {
             Progress::NoReport => true,
-            Progress::Failed { reason, .. } => reason == POD_CANNOT_START,
+            Progress::Failed { reason, .. } => *reason == JobFailureReason::PodCannotStart,
             Progress::NotBegun | Progress::Running { .. } | Progress::Done { .. } => false,
         }
     }
@@ -75,7 +75,7 @@ impl JobPod<'_> {
 }
 
 /// Why something failed: a one-word reason and a sentence.
-type Why = (String, String);
+type Why = (Reason, String);
 
 /// The progress of a Job with these pods.
 pub fn progress_of(job: &Job, pods: &[JobPod], now: Timestamp) -> Progress {
@@ -94,7 +94,7 @@ pub fn progress_of(job: &Job, pods: &[JobPod], now: Timestamp) -> Progress {
     let newest = newest_first.first().and_then(|pod| Some((pod.created()?, pod.problem.clone()?)));
     match newest {
         Some((created, message)) if now.duration_since(created).as_secs() > WAITS_FOR.as_secs() => {
-            Progress::Failed { attempts, reason: POD_CANNOT_START.to_owned(), message }
+            Progress::Failed { attempts, reason: JobFailureReason::PodCannotStart.into(), message }
         }
         Some((_, problem)) => Progress::Running { attempts, trouble: Some(problem) },
         None => Progress::Running { attempts, trouble: failure.map(|(_, message)| message) },
@@ -113,17 +113,13 @@ fn condition_of<'a>(job: &'a Job, type_: &str) -> Option<&'a JobCondition> {
 
 /// Why a Job was given up. What its pod said tells more than what the Job says, except that time was up.
 fn why_given_up(condition: &JobCondition, failure: Option<Why>) -> Why {
-    let is_late = condition.reason.as_deref() == Some(DEADLINE_EXCEEDED);
+    let reason = condition.reason.clone().map_or_else(|| JobFailureReason::Failed.into(), Reason::verbatim);
+    let is_late = reason == JobFailureReason::DeadlineExceeded;
     match failure {
-        Some((_, message)) if is_late => {
-            (DEADLINE_EXCEEDED.to_owned(), format!("it took too long; at last: {message}"))
-        }
+        Some((_, message)) if is_late => (reason, format!("it took too long; at last: {message}")),
         Some(failure) => failure,
-        None if is_late => (DEADLINE_EXCEEDED.to_owned(), "it took too long".to_owned()),
-        None => {
-            let reason = condition.reason.as_deref().unwrap_or("Failed").to_owned();
-            (reason, condition.message.clone().unwrap_or_default())
-        }
+        None if is_late => (reason, "it took too long".to_owned()),
+        None => (reason, condition.message.clone().unwrap_or_default()),
     }
 }
 
@@ -149,9 +145,9 @@ fn done_of(pod: &Pod) -> Option<Done> {
 fn failure_of(pod: &Pod) -> Option<Why> {
     let (container, ended) = terminated(pod).find(|(_, ended)| ended.exit_code != 0)?;
     Some(match report_of(ended) {
-        Some(Report::Failed(Failure { reason, message })) => (format!("{reason:?}"), message),
+        Some(Report::Failed(Failure { reason, message })) => (JobFailureReason::from(reason).into(), message),
         _ => {
-            let reason = ended.reason.clone().unwrap_or_else(|| "Error".to_owned());
+            let reason = ended.reason.clone().map_or_else(|| JobFailureReason::Error.into(), Reason::verbatim);
             let words = ended.message.as_deref().map(str::trim).filter(|words| !words.is_empty());
             let words = words.map(|words| format!(": {words}")).unwrap_or_default();
             let (name, code) = (&container.name, ended.exit_code);
@@ -212,7 +208,7 @@ mod tests {
     }
 
     fn failed(reason: &str, message: &str) -> Progress {
-        Progress::Failed { attempts: 3, reason: reason.to_owned(), message: message.to_owned() }
+        Progress::Failed { attempts: 3, reason: Reason::verbatim(reason), message: message.to_owned() }
     }
 
     #[test]
@@ -258,10 +254,10 @@ mod tests {
     fn killed_pod_has_the_reason_of_the_kubelet() {
         let killed = pod(1, &[ended(AGENT, 137, "OOMKilled", "")]);
         let message = "the container agent ended with exit code 137 (OOMKilled)".to_owned();
-        assert_eq!(failure_of(&killed), Some(("OOMKilled".to_owned(), message)));
+        assert_eq!(failure_of(&killed), Some((Reason::verbatim("OOMKilled"), message)));
         let talking = pod(1, &[ended("restore", 1, "Error", " no such file\n")]);
         let message = "the container restore ended with exit code 1 (Error): no such file".to_owned();
-        assert_eq!(failure_of(&talking), Some(("Error".to_owned(), message)));
+        assert_eq!(failure_of(&talking), Some((Reason::verbatim("Error"), message)));
     }
 
     #[test]
@@ -286,7 +282,7 @@ mod tests {
         let runs = Progress::Running { attempts: 1, trouble: Some(message.clone()) };
         assert_eq!(waiting("02:05"), runs);
         assert_eq!(waiting("04:00"), runs);
-        let failed = Progress::Failed { attempts: 1, reason: "PodCannotStart".to_owned(), message };
+        let failed = Progress::Failed { attempts: 1, reason: Reason::verbatim("PodCannotStart"), message };
         assert_eq!(waiting("04:01"), failed);
     }
 

@@ -1,22 +1,23 @@
 //! Conditions as Kubernetes defines them: statements about an object, with the time since which they hold.
 
+use etcd_operator_api::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// A statement about an object, not yet dated.
 pub struct Statement {
     type_: &'static str,
     holds: bool,
-    reason: String,
+    reason: Reason,
     message: String,
 }
 
 impl Statement {
-    pub fn yes(type_: &'static str, reason: &str, message: impl Into<String>) -> Self {
-        Statement { type_, holds: true, reason: reason.to_owned(), message: message.into() }
+    pub fn yes(type_: &'static str, reason: impl Into<Reason>, message: impl Into<String>) -> Self {
+        Statement { type_, holds: true, reason: reason.into(), message: message.into() }
     }
 
-    pub fn no(type_: &'static str, reason: &str, message: impl Into<String>) -> Self {
-        Statement { type_, holds: false, reason: reason.to_owned(), message: message.into() }
+    pub fn no(type_: &'static str, reason: impl Into<Reason>, message: impl Into<String>) -> Self {
+        Statement { type_, holds: false, reason: reason.into(), message: message.into() }
     }
 }
 
@@ -37,7 +38,7 @@ fn condition_after(previous: &[Condition], statement: &Statement, generation: Op
     Condition {
         type_: statement.type_.into(),
         status: status.into(),
-        reason: statement.reason.clone(),
+        reason: statement.reason.to_string(),
         message: statement.message.clone(),
         observed_generation: generation,
         last_transition_time: unchanged.map_or_else(|| now.clone(), |old| old.last_transition_time.clone()),

@@ -1,22 +1,28 @@
 //! What is worth an event.
 
+use etcd_operator_api::{Announced, Reason, Severity};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    pub is_bad: bool,
-    pub reason: String,
+    pub severity: Severity,
+    pub reason: Reason,
     /// The name of the object that it is about, if that is not the one that is reconciled.
     pub about: Option<String>,
     pub note: String,
 }
 
 impl Notice {
-    /// Something was done.
-    pub fn good(reason: impl Into<String>, note: impl Into<String>) -> Self {
-        Notice { is_bad: false, reason: reason.into(), about: None, note: note.into() }
+    pub fn of(reason: impl Announced, note: impl Into<String>) -> Self {
+        Notice { severity: reason.severity(), reason: reason.into(), about: None, note: note.into() }
     }
 
-    /// Something failed.
-    pub fn bad(reason: impl Into<String>, note: impl Into<String>) -> Self {
-        Notice { is_bad: true, ..Notice::good(reason, note) }
+    /// The same, about the object of this name.
+    pub fn about(self, name: impl Into<String>) -> Self {
+        Notice { about: Some(name.into()), ..self }
+    }
+
+    /// Something failed for a reason that is the same in a condition. It may be a word of Kubernetes.
+    pub fn of_failure(reason: Reason, note: impl Into<String>) -> Self {
+        Notice { severity: Severity::Warning, reason, about: None, note: note.into() }
     }
 }

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use etcd_operator_api::{ConditionReason, EventReason, WaitReason};
+use etcd_operator_api::{
+    BackupEventReason, BackupReason, ConditionReason, EventReason, JobFailureReason, RestoreEventReason, RestoreReason,
+    ScheduleEventReason, ScheduleReason, WaitReason,
+};
 
 /// The part that is written by hand, from the root of the repository.
 const REASONS: &str = "crates/operator/src/reference/reasons.md";
@@ -12,12 +15,8 @@ const REASONS: &str = "crates/operator/src/reference/reasons.md";
 /// Where the operator decides what to say.
 const SOURCES: [&str; 2] = ["crates/core/src", "crates/operator/src"];
 
-/// Enums whose variants are reasons.
-const ENUMS: [(&str, &str); 2] =
-    [("crates/protocol/src/report.rs", "Reason"), ("crates/api/src/v1alpha1/restore.rs", "RestorePhase")];
-
-/// Words in the code that the operator says to nobody: kinds, values and reasons of Kubernetes, and what is stored.
-const NOT_REASONS: [&str; 29] = [
+/// Words in the code that are no conditions: kinds, values and reasons of Kubernetes, and what is stored.
+const NOT_CONDITIONS: [&str; 29] = [
     "AlreadyExists",
     "Always",
     "ClusterIP",
@@ -49,38 +48,63 @@ const NOT_REASONS: [&str; 29] = [
     "True",
 ];
 
+/// All reasons of a kind, by its name in the titles of the reference.
+fn reasons() -> [(&'static str, BTreeSet<&'static str>); 5] {
+    let of_cluster = WaitReason::ALL.iter().map(|it| it.as_str());
+    let of_cluster = of_cluster.chain(ConditionReason::ALL.iter().map(|it| it.as_str()));
+    let of_cluster = of_cluster.chain(EventReason::ALL.iter().map(|it| it.as_str()));
+    let of_backup = BackupReason::ALL.iter().map(|it| it.as_str());
+    let of_backup = of_backup.chain(BackupEventReason::ALL.iter().map(|it| it.as_str()));
+    let of_schedule = ScheduleReason::ALL.iter().map(|it| it.as_str());
+    let of_schedule = of_schedule.chain(ScheduleEventReason::ALL.iter().map(|it| it.as_str()));
+    let of_restore = RestoreReason::ALL.iter().map(|it| it.as_str());
+    let of_restore = of_restore.chain(RestoreEventReason::ALL.iter().map(|it| it.as_str()));
+    [
+        ("EtcdCluster", of_cluster.collect()),
+        ("EtcdBackup", of_backup.collect()),
+        ("EtcdBackupSchedule", of_schedule.collect()),
+        ("EtcdRestore", of_restore.collect()),
+        ("Failures of the work", JobFailureReason::ALL.iter().map(|it| it.as_str()).collect()),
+    ]
+}
+
 #[test]
-fn every_reason_of_the_code_is_in_the_reference() {
-    let documented = documented();
-    let missing: Vec<String> = reasons_of_the_code()
-        .into_iter()
-        .filter(|(word, _)| !documented.contains(word))
-        .map(|(word, place)| format!("\n  {word} ({place})"))
-        .collect();
+fn reasons_of_each_kind_are_those_of_its_enums() {
+    let page = read(REASONS);
+    for (kind, said) in reasons() {
+        let documented: BTreeSet<&str> = cells(&page, kind, 1).collect();
+        let missing: Vec<&&str> = said.difference(&documented).collect();
+        assert!(missing.is_empty(), "{REASONS}, {kind} lacks {missing:?}: add a row for each and run `make generate`");
+        let unknown: Vec<&&str> = documented.difference(&said).collect();
+        let advice = "rename or remove the rows and run `make generate`";
+        assert!(unknown.is_empty(), "{REASONS}, {kind} has {unknown:?}, which are in no enum: {advice}");
+    }
+}
+
+/// What is a word in CamelCase and no condition may be a reason that is missing in the enums.
+#[test]
+fn words_in_the_code_are_conditions_of_the_reference_and_no_reasons() {
+    let page = read(REASONS);
+    let documented: BTreeSet<&str> = reasons().into_iter().flat_map(|(kind, _)| cells(&page, kind, 0)).collect();
+    let words = words_of_the_code();
+    let said: BTreeSet<&str> = words.keys().map(String::as_str).filter(|it| !NOT_CONDITIONS.contains(it)).collect();
+    let missing: Vec<String> =
+        said.difference(&documented).map(|word| format!("\n  {word} ({})", words[*word])).collect();
     assert!(
         missing.is_empty(),
-        "{REASONS} lacks:{}\nAdd a row for each and run `make generate`. If one is no reason, event or condition, add it to \
-         NOT_REASONS in crates/operator/tests/reference.rs.",
+        "{REASONS} has no such conditions:{}\nA reason belongs in an enum in crates/api/src/v1alpha1/reasons. If one is \
+         neither, add it to NOT_CONDITIONS in crates/operator/tests/reference.rs.",
         missing.concat()
     );
+    let unknown: Vec<&&str> = documented.difference(&said).collect();
+    assert!(unknown.is_empty(), "{REASONS} has conditions that the code does not have: {unknown:?}");
 }
 
 #[test]
-fn every_reason_of_the_reference_is_in_the_code() {
-    let said: BTreeSet<String> = reasons_of_the_code().into_keys().collect();
-    let unknown: Vec<String> = documented().difference(&said).map(|word| format!("\n  {word}")).collect();
-    let unknown = unknown.concat();
-    assert!(
-        unknown.is_empty(),
-        "{REASONS} has what the code does not say:{unknown}\nRename or remove the rows and run `make generate`."
-    );
-}
-
-#[test]
-fn words_that_are_no_reasons_are_still_there() {
+fn words_that_are_no_conditions_are_still_there() {
     let words = words_of_the_code();
-    let gone: Vec<&str> = NOT_REASONS.into_iter().filter(|word| !words.contains_key(*word)).collect();
-    assert!(gone.is_empty(), "not in the code any more, remove them from NOT_REASONS: {gone:?}");
+    let gone: Vec<&str> = NOT_CONDITIONS.into_iter().filter(|word| !words.contains_key(*word)).collect();
+    assert!(gone.is_empty(), "not in the code any more, remove them from NOT_CONDITIONS: {gone:?}");
 }
 
 #[test]
@@ -115,20 +139,6 @@ fn all_metrics_are_in_the_reference() {
     }
 }
 
-/// What the code says, and where: the reasons of clusters, words that are literals, and variants of other enums.
-fn reasons_of_the_code() -> BTreeMap<String, String> {
-    let mut all = words_of_the_code();
-    all.retain(|word, _| !NOT_REASONS.contains(&word.as_str()));
-    for (path, name) in ENUMS {
-        all.extend(variants(path, name).into_iter().map(|variant| (variant, format!("{path}, {name}"))));
-    }
-    let of_clusters = WaitReason::ALL.iter().map(|it| (it.as_str(), "WaitReason"));
-    let of_clusters = of_clusters.chain(ConditionReason::ALL.iter().map(|it| (it.as_str(), "ConditionReason")));
-    let of_clusters = of_clusters.chain(EventReason::ALL.iter().map(|it| (it.as_str(), "EventReason")));
-    all.extend(of_clusters.map(|(word, name)| (word.to_owned(), format!("crates/api/src/v1alpha1/reasons, {name}"))));
-    all
-}
-
 /// All literals that are one word in CamelCase, and where each is first.
 fn words_of_the_code() -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
@@ -149,24 +159,18 @@ fn is_camel_case(word: &str) -> bool {
         && word.contains(|it: char| it.is_ascii_lowercase())
 }
 
-/// The conditions and reasons in the tables of the reference: what is code in their first two columns.
-fn documented() -> BTreeSet<String> {
-    let page = read(REASONS);
-    let rows = page.lines().filter(|line| line.starts_with('|'));
-    let cells = rows.flat_map(|row| row.split(" | ").take(2));
-    cells.flat_map(quoted).filter(|word| is_camel_case(word)).map(str::to_owned).collect()
+/// What is code in a column of the tables of a kind, whose titles are its name, alone or before a colon.
+fn cells<'a>(page: &'a str, kind: &'a str, column: usize) -> impl Iterator<Item = &'a str> {
+    let parts = page.split("\n#").filter(move |part| {
+        let title = part.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+        title.split(':').next() == Some(kind)
+    });
+    let rows = parts.flat_map(|part| part.lines().filter(|line| line.starts_with('|')));
+    rows.filter_map(move |row| row.split(" | ").nth(column)).flat_map(quoted)
 }
 
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
-}
-
-fn variants(path: &str, name: &str) -> Vec<String> {
-    let text = read(path);
-    let body = text.split_once(&format!("pub enum {name} {{")).and_then(|(_, rest)| rest.split_once("\n}"));
-    let (body, _) = body.unwrap_or_else(|| panic!("no enum {name} in {path}"));
-    let variants = body.lines().filter_map(|line| line.trim().strip_suffix(','));
-    variants.filter(|variant| is_camel_case(variant)).map(str::to_owned).collect()
 }
 
 fn sources() -> BTreeMap<PathBuf, String> {

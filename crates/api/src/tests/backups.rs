@@ -356,6 +356,15 @@ fn statuses_survive_a_round_trip() {
 }
 
 #[test]
+fn reasons_of_other_versions_and_of_kubernetes_are_read_and_written_unchanged() {
+    for word in ["AccessDenied", "OOMKilled", "WordOfALaterVersion"] {
+        let written = json!({"phase": "Failed", "reason": word});
+        assert_eq!(serde_json::to_value(read::<EtcdBackupStatus>(written.clone())).unwrap(), written);
+        assert_eq!(serde_json::to_value(read::<EtcdRestoreStatus>(written.clone())).unwrap(), written);
+    }
+}
+
+#[test]
 fn phases_and_fields_of_earlier_operators_are_parsed() {
     let phase = |phase: &str| read::<EtcdRestoreStatus>(json!({"phase": phase})).phase.unwrap();
     assert_eq!(["Checking", "Growing"].map(phase), [RestorePhase::Validating, RestorePhase::ScalingUp]);

@@ -5,6 +5,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+// Not the type itself: KubeSchema brings another of that name into scope.
+use super::reasons;
 use super::retention::RetentionResult;
 use crate::schema;
 
@@ -71,7 +73,7 @@ pub struct EtcdBackupStatus {
 
     /// Why the backup is where it is, in one word, for example `AccessDenied`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<reasons::Reason>,
 
     /// Human-readable details.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -55,7 +55,10 @@ pub use peer::{
     Replacement, StaticBootstrap,
 };
 pub use pod_template::{PodMetadata, PodTemplate};
-pub use reasons::{ConditionReason, EventReason, Pace, Severity, WaitReason};
+pub use reasons::{
+    Announced, BackupEventReason, BackupReason, ConditionReason, EventReason, JobFailureReason, Pace, Reason,
+    RestoreEventReason, RestoreReason, ScheduleEventReason, ScheduleReason, Severity, WaitReason,
+};
 pub use restore::{ClusterTemplate, EtcdRestore, EtcdRestoreSpec, EtcdRestoreStatus, RestorePhase};
 pub use restore_from::{BucketSource, ClaimSource, ClusterBootstrap, RestoreFrom, RestoreSource};
 pub use retention::{DaysOfMonth, Retention, RetentionResult};

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cluster::EtcdClusterSpec;
 use super::metadata::TemplateMetadata;
+// Not the type itself: KubeSchema brings another of that name into scope.
+use super::reasons;
 use super::restore_from::RestoreSource;
 use super::validation;
 use crate::schema;
@@ -132,7 +134,7 @@ pub struct EtcdRestoreStatus {
 
     /// Why the restore is where it is, in one word, for example `HashMismatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<reasons::Reason>,
 
     /// Human-readable details.
     #[serde(default, skip_serializing_if = "Option::is_none")]

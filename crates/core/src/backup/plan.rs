@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupStatus, Image};
+use etcd_operator_api::{BackupPhase, BackupReason, EtcdBackup, EtcdBackupStatus, Image, JobFailureReason};
 use etcd_operator_protocol::task::{Backup, Location};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -76,7 +76,7 @@ fn take(observed: &Observed, before: EtcdBackupStatus) -> (Option<Step>, EtcdBac
         }
         Progress::Failed { attempts, reason, message } => {
             let before = EtcdBackupStatus { attempts: Some(*attempts), ..before };
-            (to_delete, failed(before, reason, message.clone()))
+            (to_delete, failed(before, reason.clone(), message.clone()))
         }
         Progress::NoReport => (to_delete, before),
     }
@@ -97,11 +97,13 @@ fn begin(observed: &Observed, before: EtcdBackupStatus) -> (Option<Step>, EtcdBa
             };
             (Some(Step::CreateBackupJob(task)), running)
         }
-        Order::Wait(why) if is_overdue(observed.backup, observed.now) => (None, failed(before, "ClusterNotReady", why)),
+        Order::Wait(why) if is_overdue(observed.backup, observed.now) => {
+            (None, failed(before, BackupReason::ClusterNotReady, why))
+        }
         Order::Wait(why) => {
             (None, EtcdBackupStatus { phase: Some(BackupPhase::Pending), message: Some(why), ..before })
         }
-        Order::Impossible(why) => (None, failed(before, "InvalidRequest", why)),
+        Order::Impossible(why) => (None, failed(before, JobFailureReason::InvalidRequest, why)),
     }
 }
 
@@ -117,7 +119,7 @@ fn verify(observed: &Observed, before: EtcdBackupStatus) -> (Option<Step>, EtcdB
     match &observed.job.progress {
         Progress::NotBegun => match locations::of_backup(observed.backup) {
             Err(error) => {
-                let reason = "InvalidRequest".to_owned();
+                let reason = JobFailureReason::InvalidRequest.into();
                 (None, proven(before, false, Some(reason), Some(error.to_string())))
             }
             Ok(from) => {

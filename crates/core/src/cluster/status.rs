@@ -48,18 +48,18 @@ pub fn status_to_report(
 fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> Statement {
     let healthy = healthy_voters(observed);
     if healthy > 0 && is_out_of_space(observed) {
-        return Statement::no("Available", ConditionReason::NoSpace.as_str(), out_of_space(observed));
+        return Statement::no("Available", ConditionReason::NoSpace, out_of_space(observed));
     }
     let corrupt = observed.etcd.alarms.iter().any(|alarm| alarm.kind == AlarmKind::Corrupt);
     if healthy > 0 && corrupt {
         let message = format!("etcd refuses writes: members' data differs: {}", problems(observed).join("; "));
-        return Statement::no("Available", ConditionReason::Corrupt.as_str(), message);
+        return Statement::no("Available", ConditionReason::Corrupt, message);
     }
     if healthy > 0 {
         let all = observed.etcd.membership.iter().flat_map(Membership::voters).count();
         return Statement::yes(
             "Available",
-            ConditionReason::QuorumAvailable.as_str(),
+            ConditionReason::QuorumAvailable,
             format!("{healthy} of {all} voters answer"),
         );
     }
@@ -71,16 +71,12 @@ fn available(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) -> S
                     message.push_str(&format!("; {}: {}", observed.names.member_name(*ordinal), problem.message));
                 }
             }
-            Statement::no("Available", ConditionReason::Bootstrapping.as_str(), message)
+            Statement::no("Available", ConditionReason::Bootstrapping, message)
         }
         Some(_) => quorum_lost(observed, previous, now).unwrap_or_else(|| {
             let reasons = problems(observed).join("; ");
             let reasons = if reasons.is_empty() { reasons } else { format!(": {reasons}") };
-            Statement::no(
-                "Available",
-                ConditionReason::NoQuorum.as_str(),
-                format!("no quorum of the members answers{reasons}"),
-            )
+            Statement::no("Available", ConditionReason::NoQuorum, format!("no quorum of the members answers{reasons}"))
         }),
     }
 }
@@ -107,7 +103,7 @@ fn quorum_lost(observed: &Observed, previous: &EtcdClusterStatus, now: &Time) ->
         if left.is_empty() { "none still has its data".to_owned() } else { format!("left: {}", left.join(", ")) };
     Some(Statement::no(
         "Available",
-        ConditionReason::QuorumLost.as_str(),
+        ConditionReason::QuorumLost,
         format!(
             "{} of {} members lost their data, and the rest cannot form a quorum (unavailable since {since}): {}; \
              {left}. Nothing is deleted or bootstrapped again. Bring the volumes back, restore a backup into \
@@ -178,14 +174,14 @@ fn progressing(observed: &Observed, plan: &Plan) -> Statement {
     let doing = plan.steps.iter().rev().find_map(|step| describe(observed, step));
     match (doing, &plan.waiting) {
         (_, Some(waiting)) if waiting.reason.needs_user_action() => {
-            Statement::no("Progressing", waiting.reason.as_str(), &waiting.message)
+            Statement::no("Progressing", waiting.reason, &waiting.message)
         }
-        (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason.as_str(), &waiting.message),
+        (_, Some(waiting)) => Statement::yes("Progressing", waiting.reason, &waiting.message),
         (Some((reason, message)), None) if !observed.objects.outdated.is_empty() => {
-            Statement::yes("Progressing", reason.as_str(), format!("{}; {message}", progress(observed)))
+            Statement::yes("Progressing", reason, format!("{}; {message}", progress(observed)))
         }
-        (Some((reason, message)), None) => Statement::yes("Progressing", reason.as_str(), message),
-        (None, None) => Statement::no("Progressing", ConditionReason::UpToDate.as_str(), "all members match the spec"),
+        (Some((reason, message)), None) => Statement::yes("Progressing", reason, message),
+        (None, None) => Statement::no("Progressing", ConditionReason::UpToDate, "all members match the spec"),
     }
 }
 
@@ -193,11 +189,11 @@ fn degraded(observed: &Observed) -> Statement {
     let problems = if observed.recorded.cluster_id.is_some() { problems(observed) } else { Vec::new() };
     if is_out_of_space(observed) {
         let all: Vec<String> = [out_of_space(observed)].into_iter().chain(problems).collect();
-        Statement::yes("Degraded", ConditionReason::NoSpace.as_str(), all.join("; "))
+        Statement::yes("Degraded", ConditionReason::NoSpace, all.join("; "))
     } else if problems.is_empty() {
-        Statement::no("Degraded", ConditionReason::AllMembersHealthy.as_str(), "no unhealthy members")
+        Statement::no("Degraded", ConditionReason::AllMembersHealthy, "no unhealthy members")
     } else {
-        Statement::yes("Degraded", ConditionReason::MembersUnhealthy.as_str(), problems.join("; "))
+        Statement::yes("Degraded", ConditionReason::MembersUnhealthy, problems.join("; "))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdBackup, EtcdCluster, EtcdRestoreStatus, RestoreFrom, RestorePhase};
+use etcd_operator_api::{EtcdBackup, EtcdCluster, EtcdRestoreStatus, RestoreFrom, RestorePhase, RestoreReason};
 use etcd_operator_protocol::report::Done;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -71,7 +71,7 @@ pub fn plan_without_cluster(observed: &Observed, why: NotCreated) -> Plan {
     };
     let status = match why {
         NotCreated::Exists => known,
-        NotCreated::Refused(message) => failed(known, "ClusterRefused", message),
+        NotCreated::Refused(message) => failed(known, RestoreReason::ClusterRefused, message),
     };
     completed(observed, (None, status))
 }
@@ -81,9 +81,9 @@ fn next(observed: &Observed) -> Next {
     let name = &observed.restore.spec.cluster_template.cluster_name;
     match &observed.cluster {
         ObservedCluster::Ours(cluster) => (None, growing(known, cluster, checked(observed))),
-        ObservedCluster::Another => (None, failed(known, "ClusterExists", cluster_exists(name))),
-        ObservedCluster::Deleted => (None, failed(known, "ClusterDeleted", cluster_deleted(name))),
-        ObservedCluster::Claims(names) => (None, failed(known, "VolumesExist", volumes_exist(names))),
+        ObservedCluster::Another => (None, failed(known, RestoreReason::ClusterExists, cluster_exists(name))),
+        ObservedCluster::Deleted => (None, failed(known, RestoreReason::ClusterDeleted, cluster_deleted(name))),
+        ObservedCluster::Claims(names) => (None, failed(known, RestoreReason::VolumesExist, volumes_exist(names))),
         ObservedCluster::Nothing { .. } => match source(observed) {
             Source::Known(from) => check(observed, known, *from),
             Source::Awaited(why) => {
@@ -118,7 +118,7 @@ fn check(observed: &Observed, known: EtcdRestoreStatus, from: RestoreFrom) -> Ne
     match &observed.check.progress {
         Progress::NotBegun => (Some(Step::CreateCheckJob(Box::new(from))), checking),
         Progress::Running { trouble, .. } => (None, EtcdRestoreStatus { message: trouble.clone(), ..checking }),
-        Progress::Failed { reason, message, .. } => (to_delete, failed(checking, reason, message.clone())),
+        Progress::Failed { reason, message, .. } => (to_delete, failed(checking, reason.clone(), message.clone())),
         Progress::NoReport => (to_delete, checking),
         Progress::Done { done, .. } => create(observed, checking, from, done),
     }
@@ -128,7 +128,7 @@ fn check(observed: &Observed, known: EtcdRestoreStatus, from: RestoreFrom) -> Ne
 fn create(observed: &Observed, checking: EtcdRestoreStatus, from: RestoreFrom, done: &Done) -> Next {
     let restore = observed.restore;
     match version_for(&restore.spec.cluster_template.spec.version, done.manifest.as_ref()) {
-        Err(error) => (None, failed(checking, "WrongVersion", error.to_string())),
+        Err(error) => (None, failed(checking, RestoreReason::WrongVersion, error.to_string())),
         Ok(version) => {
             let cluster = cluster_to_create(restore, from, version.clone(), done);
             (Some(Step::CreateCluster(Box::new(cluster))), created(checking, version, done))

@@ -1,6 +1,8 @@
 //! Where the backup of an EtcdRestore is stored: at the location in its spec, or where an EtcdBackup stored it.
 
-use etcd_operator_api::{BackupPhase, ClaimSource, EtcdBackup, RestoreFrom, RestoreSource};
+use etcd_operator_api::{
+    BackupPhase, ClaimSource, EtcdBackup, JobFailureReason, Reason, RestoreFrom, RestoreReason, RestoreSource,
+};
 
 use crate::locations::{self, LocationError};
 
@@ -9,7 +11,7 @@ use crate::locations::{self, LocationError};
 pub enum Source {
     Known(Box<RestoreFrom>),
     Awaited(String),
-    None { reason: &'static str, message: String },
+    None { reason: Reason, message: String },
 }
 
 /// `backup` is the EtcdBackup that the source names, if there is one of that name.
@@ -17,16 +19,16 @@ pub fn source_of(source: &RestoreSource, backup: Option<&EtcdBackup>) -> Source 
     let Some(name) = &source.backup_name else { return Source::Known(Box::new(source.from.clone())) };
     let Some(backup) = backup else {
         let message = format!("there is no EtcdBackup {name:?} in this namespace");
-        return Source::None { reason: "NoSuchBackup", message };
+        return Source::None { reason: RestoreReason::NoSuchBackup.into(), message };
     };
     match backup.status.as_ref().and_then(|status| status.phase) {
         Some(BackupPhase::Completed) => match from_backup(backup, &source.from) {
             Ok(from) => Source::Known(Box::new(from)),
-            Err(error) => Source::None { reason: "InvalidRequest", message: error.to_string() },
+            Err(error) => Source::None { reason: JobFailureReason::InvalidRequest.into(), message: error.to_string() },
         },
         Some(BackupPhase::Failed) => {
             let message = format!("the EtcdBackup {name:?} has failed, so there is nothing to restore");
-            Source::None { reason: "BackupFailed", message }
+            Source::None { reason: RestoreReason::BackupFailed.into(), message }
         }
         _ => Source::Awaited(format!("waits for the EtcdBackup {name:?} to complete")),
     }

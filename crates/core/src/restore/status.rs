@@ -1,6 +1,9 @@
 //! What the status of an EtcdRestore says in each phase, and which changes of it are worth an event.
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdRestoreStatus, RestoreFrom, RestorePhase};
+use etcd_operator_api::{
+    EtcdCluster, EtcdClusterStatus, EtcdRestoreStatus, JobFailureReason, Reason, RestoreEventReason, RestoreFrom,
+    RestorePhase, RestoreReason,
+};
 use etcd_operator_protocol::report::Done;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -25,12 +28,12 @@ pub fn known(observed: &Observed) -> EtcdRestoreStatus {
     }
 }
 
-pub fn failed(before: EtcdRestoreStatus, reason: &str, message: String) -> EtcdRestoreStatus {
+pub fn failed(before: EtcdRestoreStatus, reason: impl Into<Reason>, message: String) -> EtcdRestoreStatus {
     EtcdRestoreStatus {
         phase: Some(RestorePhase::Failed),
         progress: None,
         doing: None,
-        reason: Some(reason.to_owned()),
+        reason: Some(reason.into()),
         message: Some(message),
         ..before
     }
@@ -111,18 +114,20 @@ fn trouble_of(status: &EtcdClusterStatus) -> Option<String> {
 pub fn statements(status: &EtcdRestoreStatus) -> Vec<Statement> {
     let message = status.message.clone().or_else(|| status.progress.clone()).unwrap_or_default();
     let cluster = status.cluster_name.as_deref().unwrap_or_default();
-    let reason = status.reason.as_deref().unwrap_or("Failed");
+    let reason = status.reason.clone().unwrap_or_else(|| JobFailureReason::Failed.into());
     match status.phase {
         Some(RestorePhase::Completed) => {
             let done = format!("the EtcdCluster {cluster} runs with the data of the backup");
-            vec![Statement::yes("Complete", "Completed", done)]
+            vec![Statement::yes("Complete", RestoreReason::Completed, done)]
         }
         // For clients that wait for either.
         Some(RestorePhase::Failed) => {
-            vec![Statement::no("Complete", reason, message.clone()), Statement::yes("Failed", reason, message)]
+            vec![Statement::no("Complete", reason.clone(), message.clone()), Statement::yes("Failed", reason, message)]
         }
-        Some(phase) => vec![Statement::no("Complete", &format!("{phase:?}"), message)],
-        None => vec![Statement::no("Complete", "Pending", message)],
+        Some(RestorePhase::ScalingUp) => vec![Statement::no("Complete", RestoreReason::ScalingUp, message)],
+        Some(RestorePhase::Restoring) => vec![Statement::no("Complete", RestoreReason::Restoring, message)],
+        Some(RestorePhase::Validating) => vec![Statement::no("Complete", RestoreReason::Validating, message)],
+        Some(RestorePhase::Pending) | None => vec![Statement::no("Complete", RestoreReason::Pending, message)],
     }
 }
 
@@ -134,15 +139,15 @@ pub fn notices(before: &EtcdRestoreStatus, after: &EtcdRestoreStatus) -> Vec<Not
     let cluster = after.cluster_name.clone().unwrap_or_default();
     match after.phase {
         Some(RestorePhase::Failed) => {
-            vec![Notice::bad("RestoreFailed", after.message.clone().unwrap_or_default())]
+            vec![Notice::of(RestoreEventReason::RestoreFailed, after.message.clone().unwrap_or_default())]
         }
         Some(RestorePhase::Completed) => {
             let note = format!("The EtcdCluster {cluster} runs with the data of the backup");
-            vec![Notice::good("RestoreSucceeded", note)]
+            vec![Notice::of(RestoreEventReason::RestoreSucceeded, note)]
         }
         Some(RestorePhase::Restoring) => {
             let note = format!("The backup is whole; created the EtcdCluster {cluster}");
-            vec![Notice { about: Some(cluster), ..Notice::good("ClusterCreated", note) }]
+            vec![Notice::of(RestoreEventReason::ClusterCreated, note).about(cluster)]
         }
         _ => Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! How far the deletion of the stored backups of a cluster that is gone is.
 
-use etcd_operator_api::EtcdBackupSchedule;
+use etcd_operator_api::{EtcdBackupSchedule, Reason, ScheduleReason};
 
 use crate::agent_job::Progress;
 use crate::locations;
@@ -17,7 +17,7 @@ pub enum Deletion {
         deleted: u32,
     },
     Failed {
-        reason: String,
+        reason: Reason,
         message: String,
     },
     Impossible {
@@ -40,7 +40,7 @@ impl Deletion {
                 let pruned = done.pruned.unwrap_or_default();
                 match pruned.problem {
                     None => Deletion::Done { deleted: pruned.deleted },
-                    Some(problem) => Deletion::Failed { reason: "NotAllDeleted".to_owned(), message: problem },
+                    Some(message) => Deletion::Failed { reason: ScheduleReason::NotAllDeleted.into(), message },
                 }
             }
             Progress::Failed { reason, message, .. } => Deletion::Failed { reason, message },

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus};
+use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleStatus, ScheduleReason};
 use jiff::{SignedDuration, Timestamp};
 
 use super::cluster::{ClusterState, cluster_state};
@@ -27,7 +27,7 @@ pub(super) enum Scheduling {
     Active(Timeline),
     /// No backups are started, and why.
     Inactive {
-        reason: &'static str,
+        reason: ScheduleReason,
         message: String,
     },
 }
@@ -57,17 +57,18 @@ pub(super) fn evaluation(observed: &Observed, written: &EtcdBackupScheduleStatus
 }
 
 /// The schedule, or why it starts no backups: the reason and a sentence.
-fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron, (&'static str, String)> {
+fn active_cron(observed: &Observed, cluster_state: &ClusterState) -> Result<Cron, (ScheduleReason, String)> {
     let spec = &observed.schedule.spec;
-    let cron = parse(&spec.schedule, &spec.time_zone).map_err(|why| ("InvalidSchedule", why.to_string()))?;
+    let cron = parse(&spec.schedule, &spec.time_zone);
+    let cron = cron.map_err(|why| (ScheduleReason::InvalidSchedule, why.to_string()))?;
     let cluster = spec.backup_spec().cluster_name.unwrap_or_default();
     match cluster_state {
         ClusterState::Deleted { .. } => Err((
-            "DeletingBackups",
+            ScheduleReason::DeletingBackups,
             format!("the backups of the EtcdCluster {cluster:?}, which is gone, are deleted first"),
         )),
-        _ if spec.suspend => Err(("Suspended", "spec.suspend is true".to_owned())),
-        ClusterState::Missing => Err(("NoCluster", format!("there is no EtcdCluster {cluster:?}"))),
+        _ if spec.suspend => Err((ScheduleReason::Suspended, "spec.suspend is true".to_owned())),
+        ClusterState::Missing => Err((ScheduleReason::NoCluster, format!("there is no EtcdCluster {cluster:?}"))),
         ClusterState::Present { .. } => Ok(cron),
     }
 }

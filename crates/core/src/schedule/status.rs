@@ -1,6 +1,6 @@
 //! The status to report about a schedule, and which of its changes are worth an event.
 
-use etcd_operator_api::EtcdBackupScheduleStatus;
+use etcd_operator_api::{EtcdBackupScheduleStatus, JobFailureReason, Reason, ScheduleEventReason, ScheduleReason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -86,20 +86,24 @@ fn ready(scheduling: &Scheduling) -> Statement {
     match scheduling {
         Scheduling::Active(Timeline { due: Due::Waits { at, runs }, .. }) => {
             let message = format!("the backup of {at} waits until {runs} has ended");
-            Statement::yes(READY, "WaitingForRunningBackup", message)
+            Statement::yes(READY, ScheduleReason::WaitingForRunningBackup, message)
         }
-        Scheduling::Active(_) => Statement::yes(READY, "Scheduled", "backups are taken as the schedule says"),
-        Scheduling::Inactive { reason, message } => Statement::no(READY, reason, message.clone()),
+        Scheduling::Active(_) => {
+            Statement::yes(READY, ScheduleReason::Scheduled, "backups are taken as the schedule says")
+        }
+        Scheduling::Inactive { reason, message } => Statement::no(READY, *reason, message.clone()),
     }
 }
 
 fn overdue(observed: &Observed, evaluation: &Evaluation) -> Statement {
     match &evaluation.scheduling {
-        Scheduling::Inactive { reason, .. } => Statement::no(OVERDUE, reason, "no backups are expected"),
+        Scheduling::Inactive { reason, .. } => Statement::no(OVERDUE, *reason, "no backups are expected"),
         Scheduling::Active(timeline) if timeline.overdue_at.is_some_and(|from| observed.now >= from) => {
-            Statement::yes(OVERDUE, "NoRecentSuccess", nothing_succeeds(evaluation))
+            Statement::yes(OVERDUE, ScheduleReason::NoRecentSuccess, nothing_succeeds(evaluation))
         }
-        Scheduling::Active(_) => Statement::no(OVERDUE, "OnSchedule", "backups succeed, or are not due yet"),
+        Scheduling::Active(_) => {
+            Statement::no(OVERDUE, ScheduleReason::OnSchedule, "backups succeed, or are not due yet")
+        }
     }
 }
 
@@ -117,7 +121,10 @@ fn nothing_succeeds(evaluation: &Evaluation) -> String {
 
 fn backups_deleted(observed: &Observed, cluster_state: &ClusterState) -> Option<Statement> {
     let ClusterState::Deleted { not_before, .. } = cluster_state else { return None };
-    let no = |reason: &str, message: String| Statement::no(BACKUPS_DELETED, reason, message);
+    let failed = |reason: Reason, message: &str| {
+        Statement::no(BACKUPS_DELETED, reason, format!("{message}; it is tried again in a while"))
+    };
+    let not_yet = |reason: ScheduleReason, message: String| Statement::no(BACKUPS_DELETED, reason, message);
     let active = observed.taken.iter().find(|it| it.is_active());
     Some(match (&observed.deletion, active) {
         (Deletion::Done { deleted }, _) => {
@@ -125,23 +132,25 @@ fn backups_deleted(observed: &Observed, cluster_state: &ClusterState) -> Option<
                 "{deleted} stored backups were deleted, because the EtcdCluster was and \
                 spec.deleteWithCluster asks for it"
             );
-            Statement::yes(BACKUPS_DELETED, "Deleted", message)
+            Statement::yes(BACKUPS_DELETED, ScheduleReason::Deleted, message)
         }
-        (Deletion::Failed { reason, message }, _) => no(reason, format!("{message}; it is tried again in a while")),
-        (Deletion::Impossible { message }, _) => {
-            no("InvalidRequest", format!("{message}; it is tried again in a while"))
-        }
-        (Deletion::Runs { trouble: Some(trouble) }, _) => no("Deleting", trouble.clone()),
+        (Deletion::Failed { reason, message }, _) => failed(reason.clone(), message),
+        (Deletion::Impossible { message }, _) => failed(JobFailureReason::InvalidRequest.into(), message),
+        (Deletion::Runs { trouble: Some(trouble) }, _) => not_yet(ScheduleReason::Deleting, trouble.clone()),
         (Deletion::Runs { trouble: None } | Deletion::NoReport, _) => {
-            no("Deleting", "the stored backups are being deleted".to_owned())
+            not_yet(ScheduleReason::Deleting, "the stored backups are being deleted".to_owned())
         }
         (Deletion::NotBegun, _) if observed.now < *not_before => {
-            no("ClusterGone", format!("the EtcdCluster is gone; the stored backups are deleted from {not_before} on"))
+            let message = format!("the EtcdCluster is gone; the stored backups are deleted from {not_before} on");
+            not_yet(ScheduleReason::ClusterGone, message)
         }
         (Deletion::NotBegun, Some(ScheduledBackup { name, .. })) => {
-            no("ClusterGone", format!("the stored backups are deleted as soon as {name} has ended"))
+            let message = format!("the stored backups are deleted as soon as {name} has ended");
+            not_yet(ScheduleReason::ClusterGone, message)
         }
-        (Deletion::NotBegun, None) => no("Deleting", "the stored backups are being deleted".to_owned()),
+        (Deletion::NotBegun, None) => {
+            not_yet(ScheduleReason::Deleting, "the stored backups are being deleted".to_owned())
+        }
     })
 }
 
@@ -153,13 +162,13 @@ pub fn notices(
 ) -> Vec<Notice> {
     let mut notices = Vec::new();
     if let Scheduling::Active(Timeline { due: Due::TooLate { at }, .. }) = &evaluation.scheduling {
-        notices.push(Notice::bad("BackupMissed", too_late(*at)));
+        notices.push(Notice::of(ScheduleEventReason::BackupMissed, too_late(*at)));
     }
     for condition in &after.conditions {
         let said = before.conditions.iter().find(|it| it.type_ == condition.type_);
         let is_said = |it: &&Condition| it.status == condition.status && it.reason == condition.reason;
-        if let Some(is_bad) = is_worth_an_event(condition).filter(|_| said.filter(is_said).is_none()) {
-            notices.push(Notice { is_bad, ..Notice::good(event_of(condition), condition.message.clone()) });
+        if said.filter(is_said).is_none() {
+            notices.extend(notice_about(condition));
         }
     }
     notices
@@ -169,22 +178,34 @@ fn too_late(at: Timestamp) -> String {
     format!("no backup was begun for {at}: it would have begun later than spec.startingDeadlineSeconds allows")
 }
 
-/// Whether a condition is worth an event, and if so whether it is a warning. The direct result of a user's change is
-/// not.
-fn is_worth_an_event(condition: &Condition) -> Option<bool> {
-    match (condition.type_.as_str(), condition.status.as_str(), condition.reason.as_str()) {
-        (READY, "True", "WaitingForRunningBackup") | (BACKUPS_DELETED, "True", _) => Some(false),
-        (READY, "False", "InvalidSchedule" | "NoCluster") | (OVERDUE, "True", _) => Some(true),
-        (BACKUPS_DELETED, "False", "ClusterGone" | "Deleting") => Some(false),
-        (BACKUPS_DELETED, "False", _) => Some(true),
-        _ => None,
+/// The event about a condition, if it is worth one.
+fn notice_about(condition: &Condition) -> Option<Notice> {
+    if condition.type_ == OVERDUE && condition.status == "False" {
+        // No backups are expected, for a reason that READY has as well, or all is well.
+        return None;
+    }
+    let reason = ScheduleReason::ALL.iter().find(|reason| reason.as_str() == condition.reason);
+    match reason {
+        Some(reason) => event_of(*reason).map(|event| Notice::of(event, condition.message.clone())),
+        // All other reasons are those of a Job that failed.
+        None => Some(Notice::of_failure(Reason::verbatim(&condition.reason), condition.message.clone())),
     }
 }
 
-fn event_of(condition: &Condition) -> String {
-    match (condition.type_.as_str(), condition.status.as_str()) {
-        (OVERDUE, _) => "Overdue".to_owned(),
-        (BACKUPS_DELETED, "True") => "BackupsDeleted".to_owned(),
-        _ => condition.reason.clone(),
+/// The direct result of a user's change is not worth an event.
+fn event_of(reason: ScheduleReason) -> Option<ScheduleEventReason> {
+    match reason {
+        ScheduleReason::Scheduled
+        | ScheduleReason::Suspended
+        | ScheduleReason::DeletingBackups
+        | ScheduleReason::OnSchedule => None,
+        ScheduleReason::WaitingForRunningBackup => Some(ScheduleEventReason::WaitingForRunningBackup),
+        ScheduleReason::InvalidSchedule => Some(ScheduleEventReason::InvalidSchedule),
+        ScheduleReason::NoCluster => Some(ScheduleEventReason::NoCluster),
+        ScheduleReason::NoRecentSuccess => Some(ScheduleEventReason::Overdue),
+        ScheduleReason::ClusterGone => Some(ScheduleEventReason::ClusterGone),
+        ScheduleReason::Deleting => Some(ScheduleEventReason::Deleting),
+        ScheduleReason::NotAllDeleted => Some(ScheduleEventReason::NotAllDeleted),
+        ScheduleReason::Deleted => Some(ScheduleEventReason::BackupsDeleted),
     }
 }

@@ -1,9 +1,8 @@
 //! The events that the operator publishes about an object, for `kubectl describe`.
 
-use etcd_operator_api::{EtcdCluster, Severity};
-use etcd_operator_core::cluster::plan::Waiting;
+use etcd_operator_api::Severity;
+use etcd_operator_core::notice::Notice;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource, ResourceExt};
 use tracing::warn;
@@ -19,59 +18,28 @@ impl Events {
         Events(Recorder::new(client, Reporter { controller: "etcd-operator".into(), instance: None }))
     }
 
-    /// Reports that something was done, to an object of the cluster or of another owner.
-    pub async fn done<K: Resource<DynamicType = ()>>(
-        &self,
-        owner: &K,
-        reason: impl AsRef<str>,
-        about: &str,
-        note: String,
-    ) {
-        self.publish(owner, EventType::Normal, reason.as_ref(), &note.clone(), about, note).await;
-    }
-
-    /// Reports that the cluster is no longer available, and why.
-    pub async fn unavailable(&self, cluster: &EtcdCluster, condition: &Condition) {
-        let (reason, message) = (&condition.reason, &condition.message);
-        self.publish(cluster, EventType::Warning, reason, message, &cluster.name_any(), message.clone()).await;
-    }
-
-    /// Reports what the cluster waits for.
-    pub async fn waiting(&self, cluster: &EtcdCluster, waiting: &Waiting) {
-        let type_ = match waiting.reason.severity() {
-            Severity::Warning => EventType::Warning,
-            Severity::Normal => EventType::Normal,
-        };
-        let (reason, message) = (waiting.reason.as_str(), &waiting.message);
-        self.publish(cluster, type_, reason, message, &cluster.name_any(), message.clone()).await;
-    }
-
-    /// Reports that something failed, and why.
-    pub async fn failed<K: Resource<DynamicType = ()>>(&self, object: &K, reason: impl AsRef<str>, why: String) {
-        self.publish(object, EventType::Warning, reason.as_ref(), &why.clone(), &object.name_any(), why).await;
-    }
-
-    async fn publish<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        type_: EventType,
-        reason: &str,
-        action: &str,
-        about: &str,
-        note: String,
-    ) {
-        let note = shortened(&note, LONGEST_NOTE).to_owned();
-        // Events that differ only in their note are aggregated, so the action of each says what it is about.
-        let action = shortened(action, LONGEST_ACTION).to_owned();
+    /// Publishes an event of an object.
+    pub async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, notice: &Notice) {
+        let Notice { severity, reason, about, note } = notice;
         let about = ObjectReference {
-            name: Some(about.to_owned()),
+            name: Some(about.clone().unwrap_or_else(|| object.name_any())),
             namespace: object.namespace(),
             ..ObjectReference::default()
         };
-        let event = Event { type_, reason: reason.into(), note: Some(note), action, secondary: Some(about) };
+        let event = Event {
+            type_: match severity {
+                Severity::Warning => EventType::Warning,
+                Severity::Normal => EventType::Normal,
+            },
+            reason: reason.to_string(),
+            note: Some(shortened(note, LONGEST_NOTE).to_owned()),
+            // Events that differ only in their note are aggregated, so the action of each says what it is about.
+            action: shortened(note, LONGEST_ACTION).to_owned(),
+            secondary: Some(about),
+        };
         // Events are best effort: what they report has happened, whether they arrive or not.
         if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
-            warn!(%error, reason, "cannot publish an event");
+            warn!(%error, %reason, "cannot publish an event");
         }
     }
 }

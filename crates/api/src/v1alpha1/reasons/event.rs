@@ -1,5 +1,7 @@
 //! What the operator says in events about an EtcdCluster.
 
+use super::severity::{Announced, Severity};
+
 reasons! {
     /// What an event about an EtcdCluster says was done, or failed. That it waits is an event with a
     /// [`WaitReason`](super::WaitReason), that it is not available one with a
@@ -69,5 +71,43 @@ reasons! {
         ReconcileFailed,
         /// A database is being defragmented, which takes longer than 15 s.
         Defragmenting,
+    }
+}
+
+impl Announced for EventReason {
+    fn severity(&self) -> Severity {
+        match self {
+            EventReason::EtcdNotReady | EventReason::ReconcileFailed => Severity::Warning,
+            EventReason::ClusterCreated
+            | EventReason::ServiceCreated
+            | EventReason::PodDisruptionBudgetCreated
+            | EventReason::PeerCreated
+            | EventReason::PeerRemoved
+            | EventReason::PVCCreated
+            | EventReason::PVCDeleted
+            | EventReason::PodCreated
+            | EventReason::PodDeleted
+            | EventReason::PodRestarted
+            | EventReason::PodForceDeleted
+            | EventReason::PodRelabelled
+            | EventReason::PodResized
+            | EventReason::ResizeRefused
+            | EventReason::VolumeExpanded
+            | EventReason::MemberAdded
+            | EventReason::MemberPromoted
+            | EventReason::MemberRemoved
+            | EventReason::MemberRunning
+            | EventReason::DrainingMember
+            | EventReason::RecreatingMember
+            | EventReason::LeaderMoved
+            | EventReason::VersionAccepted
+            | EventReason::DowngradeEnabled
+            | EventReason::DowngradeCancelled
+            | EventReason::UpToDate
+            | EventReason::BackingUp
+            | EventReason::Defragmented
+            | EventReason::AlarmDisarmed
+            | EventReason::Defragmenting => Severity::Normal,
+        }
     }
 }

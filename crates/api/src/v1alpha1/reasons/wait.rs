@@ -1,5 +1,7 @@
 //! What an EtcdCluster waits for, and what kind of wait that is.
 
+use super::severity::{Announced, Severity};
+
 reasons! {
     /// What an EtcdCluster waits for: the reason of its condition `Progressing`, and of the event when the wait begins.
     pub enum WaitReason {
@@ -79,13 +81,6 @@ pub enum Pace {
     Long,
 }
 
-/// The type of the event about a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    Normal,
-    Warning,
-}
-
 impl WaitReason {
     pub const fn pace(self) -> Pace {
         match self {
@@ -121,44 +116,6 @@ impl WaitReason {
             | WaitReason::ImageVersionMismatch
             | WaitReason::VolumeExpansionUnsupported
             | WaitReason::VolumeMismatch => Pace::Long,
-        }
-    }
-
-    /// Whether it is worth a warning.
-    pub const fn severity(self) -> Severity {
-        match self {
-            WaitReason::VolumesConflict
-            | WaitReason::WrongCluster
-            | WaitReason::NoQuorum
-            | WaitReason::QuorumAtRisk
-            | WaitReason::NoLeaderCandidate
-            | WaitReason::UnmanagedLearner
-            | WaitReason::RolloutHalted
-            | WaitReason::UpgradeBackupFailed
-            | WaitReason::ChangeRefused
-            | WaitReason::ImageVersionMismatch
-            | WaitReason::VolumeExpansionUnsupported
-            | WaitReason::VolumeMismatch => Severity::Warning,
-            WaitReason::Bootstrapping
-            | WaitReason::WaitingForCleanup
-            | WaitReason::Paused
-            | WaitReason::NoLeader
-            | WaitReason::InitialMemberStarting
-            | WaitReason::LearnerStarting
-            | WaitReason::LearnerCatchingUp
-            | WaitReason::OldPodTerminating
-            | WaitReason::OldClaimTerminating
-            | WaitReason::OldPeerTerminating
-            | WaitReason::ReplacementBackoff
-            | WaitReason::WaitingForHealthyMembers
-            | WaitReason::RollingOut
-            | WaitReason::RolloutQueued
-            | WaitReason::MemberStarting
-            | WaitReason::Draining
-            | WaitReason::BackingUp
-            | WaitReason::PreparingUpgrade
-            | WaitReason::PreparingDowngrade
-            | WaitReason::VersionUnknown => Severity::Normal,
         }
     }
 
@@ -203,6 +160,45 @@ impl WaitReason {
     /// Whether the event of the step before it has already reported it.
     pub const fn is_reported_by_its_step(self) -> bool {
         matches!(self, WaitReason::Draining)
+    }
+}
+
+impl Announced for WaitReason {
+    fn severity(&self) -> Severity {
+        match self {
+            WaitReason::VolumesConflict
+            | WaitReason::WrongCluster
+            | WaitReason::NoQuorum
+            | WaitReason::QuorumAtRisk
+            | WaitReason::NoLeaderCandidate
+            | WaitReason::UnmanagedLearner
+            | WaitReason::RolloutHalted
+            | WaitReason::UpgradeBackupFailed
+            | WaitReason::ChangeRefused
+            | WaitReason::ImageVersionMismatch
+            | WaitReason::VolumeExpansionUnsupported
+            | WaitReason::VolumeMismatch => Severity::Warning,
+            WaitReason::Bootstrapping
+            | WaitReason::WaitingForCleanup
+            | WaitReason::Paused
+            | WaitReason::NoLeader
+            | WaitReason::InitialMemberStarting
+            | WaitReason::LearnerStarting
+            | WaitReason::LearnerCatchingUp
+            | WaitReason::OldPodTerminating
+            | WaitReason::OldClaimTerminating
+            | WaitReason::OldPeerTerminating
+            | WaitReason::ReplacementBackoff
+            | WaitReason::WaitingForHealthyMembers
+            | WaitReason::RollingOut
+            | WaitReason::RolloutQueued
+            | WaitReason::MemberStarting
+            | WaitReason::Draining
+            | WaitReason::BackingUp
+            | WaitReason::PreparingUpgrade
+            | WaitReason::PreparingDowngrade
+            | WaitReason::VersionUnknown => Severity::Normal,
+        }
     }
 }
 

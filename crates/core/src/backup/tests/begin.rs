@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdCluster};
+use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdCluster, Reason, Severity};
 use etcd_operator_protocol::task::Backup;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -130,10 +130,10 @@ fn backup_that_waited_past_its_deadline_fails() {
     assert_eq!(in_time.status.phase, Some(BackupPhase::Pending), "an hour is the default");
     let late = plan_without(&backup(), ObservedCluster::Missing, "13:01");
     assert_eq!((late.step.clone(), late.status.phase), (None, Some(BackupPhase::Failed)));
-    assert_eq!(late.status.reason.as_deref(), Some("ClusterNotReady"));
+    assert_eq!(late.status.reason.as_ref().map(Reason::as_str), Some("ClusterNotReady"));
     assert_eq!(late.status.completion_time, Some(Time(at("13:01"))));
     assert_eq!(condition(&late, "Failed"), Some(("True", "ClusterNotReady")));
-    assert_eq!((events(&late), late.again), (vec![(true, "BackupFailed")], None));
+    assert_eq!((events(&late), late.again), (vec![(Severity::Warning, "BackupFailed")], None));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn backup_with_a_template_that_cannot_be_filled_fails() {
         "destination": {"objectURLTemplate": "s3://backups/{{ .ClusterName }}.db"},
     }));
     let plan = plan_without(&backup, ObservedCluster::NotRead, "12:10");
-    assert_eq!((plan.step, plan.status.reason.as_deref()), (None, Some("InvalidRequest")));
+    assert_eq!((plan.step, plan.status.reason.as_ref().map(Reason::as_str)), (None, Some("InvalidRequest")));
     let message = plan.status.message.unwrap();
     assert!(message.contains("set spec.clusterName or remove it"), "{message}");
 }
@@ -158,7 +158,7 @@ fn backup_with_a_template_that_cannot_be_filled_fails() {
 fn backup_of_nothing_fails() {
     let backup = with_spec(json!({"destination": {"objectURL": "s3://backups/b.db"}}));
     let plan = plan_without(&backup, ObservedCluster::NotRead, "12:10");
-    assert_eq!((plan.step, plan.status.reason.as_deref()), (None, Some("InvalidRequest")));
+    assert_eq!((plan.step, plan.status.reason.as_ref().map(Reason::as_str)), (None, Some("InvalidRequest")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Backups to decide about.
 
-use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupStatus};
+use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupStatus, Reason, Severity};
 use etcd_operator_protocol::manifest::Manifest;
 use etcd_operator_protocol::report::{Done, Pruned};
 use jiff::Timestamp;
@@ -75,7 +75,7 @@ pub fn done(manifest: Option<Manifest>, pruned: Option<Pruned>) -> Progress {
 }
 
 pub fn failed(reason: &str) -> Progress {
-    Progress::Failed { attempts: 5, reason: reason.to_owned(), message: "it went wrong".to_owned() }
+    Progress::Failed { attempts: 5, reason: Reason::verbatim(reason), message: "it went wrong".to_owned() }
 }
 
 pub fn manifest(with_quorum: bool) -> Manifest {
@@ -93,7 +93,7 @@ pub fn condition<'a>(plan: &'a Plan, type_: &str) -> Option<(&'a str, &'a str)> 
     found.map(|it| (it.status.as_str(), it.reason.as_str()))
 }
 
-/// Whether events are bad, and their reasons.
-pub fn events(plan: &Plan) -> Vec<(bool, &str)> {
-    plan.notices.iter().map(|notice| (notice.is_bad, notice.reason.as_str())).collect()
+/// The type and the reason of each event.
+pub fn events(plan: &Plan) -> Vec<(Severity, &str)> {
+    plan.notices.iter().map(|notice| (notice.severity, notice.reason.as_str())).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{BackupPhase, RetentionResult};
+use etcd_operator_api::{BackupPhase, Reason, RetentionResult, Severity};
 use etcd_operator_protocol::report::Pruned;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -40,7 +40,7 @@ fn backup_whose_agent_reports_a_manifest_is_taken() {
     assert_eq!((status.verified, status.completion_time.clone()), (None, Some(Time(at("12:10")))));
     assert_eq!(condition(&plan, "Complete"), Some(("True", "Completed")));
     assert_eq!((condition(&plan, "Verified"), condition(&plan, "QuorumLost")), (None, None));
-    assert_eq!((events(&plan), plan.again), (vec![(false, "BackupSucceeded")], None));
+    assert_eq!((events(&plan), plan.again), (vec![(Severity::Normal, "BackupSucceeded")], None));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn backup_without_a_quorum_is_taken_and_says_so() {
 fn backup_whose_agent_reports_no_manifest_is_not_taken() {
     let plan = plan_with(&in_phase(&backup(), BackupPhase::Running), done(None, None));
     assert_eq!((plan.step.clone(), plan.status.phase), (None, Some(BackupPhase::Failed)));
-    assert_eq!(plan.status.reason.as_deref(), Some("NoReport"));
+    assert_eq!(plan.status.reason.as_ref().map(Reason::as_str), Some("NoReport"));
     assert_eq!(condition(&plan, "Complete"), Some(("False", "NoReport")));
 }
 
@@ -81,7 +81,7 @@ fn backup_whose_job_failed_fails_for_good_with_its_reason() {
     assert_eq!((plan.status.phase, plan.status.attempts), (Some(BackupPhase::Failed), Some(5)));
     assert_eq!(condition(&plan, "Complete"), Some(("False", "AccessDenied")));
     assert_eq!(condition(&plan, "Failed"), Some(("True", "AccessDenied")));
-    assert_eq!((events(&plan), plan.again), (vec![(true, "BackupFailed")], None));
+    assert_eq!((events(&plan), plan.again), (vec![(Severity::Warning, "BackupFailed")], None));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{BackupPhase, EtcdBackup, Image};
+use etcd_operator_api::{BackupPhase, EtcdBackup, Image, Reason, Severity};
 use serde_json::json;
 
 use super::support::*;
@@ -57,7 +57,7 @@ fn verified_backup_is_complete() {
     let plan = plan_with(&verifying(), done(None, None));
     assert_eq!((plan.status.phase, plan.status.verified), (Some(BackupPhase::Completed), Some(true)));
     assert_eq!(condition(&plan, "Verified"), Some(("True", "Restored")));
-    assert_eq!(events(&plan), [(false, "BackupSucceeded")]);
+    assert_eq!(events(&plan), [(Severity::Normal, "BackupSucceeded")]);
     assert!(plan.notices[0].note.ends_with(", and restored to prove it"));
 }
 
@@ -68,7 +68,7 @@ fn backup_that_is_not_what_it_was_is_complete_but_not_verified() {
     assert_eq!(plan.status.verified, Some(false));
     assert_eq!(condition(&plan, "Complete"), Some(("True", "Completed")));
     assert_eq!(condition(&plan, "Verified"), Some(("False", "ContentMismatch")));
-    assert_eq!((events(&plan), plan.again), (vec![(true, "BackupNotVerified")], None));
+    assert_eq!((events(&plan), plan.again), (vec![(Severity::Warning, "BackupNotVerified")], None));
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn verification_of_an_unknown_location_fails() {
     });
     let plan = plan_with(&in_phase(&with_spec(spec), BackupPhase::Verifying), Progress::NotBegun);
     assert_eq!((plan.step, plan.status.verified), (None, Some(false)));
-    assert_eq!(plan.status.reason.as_deref(), Some("InvalidRequest"));
+    assert_eq!(plan.status.reason.as_ref().map(Reason::as_str), Some("InvalidRequest"));
 }

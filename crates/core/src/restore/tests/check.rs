@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdRestore, RestorePhase};
+use etcd_operator_api::{EtcdRestore, Reason, RestorePhase, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::support::*;
@@ -11,7 +11,7 @@ use crate::restore::observed::{ObservedCluster, is_over};
 use crate::restore::plan::Step;
 
 fn every_progress() -> [Progress; 5] {
-    let failed = Progress::Failed { attempts: 1, reason: "AccessDenied".to_owned(), message: "no".to_owned() };
+    let failed = Progress::Failed { attempts: 1, reason: Reason::verbatim("AccessDenied"), message: "no".to_owned() };
     let running = Progress::Running { attempts: 1, trouble: None };
     [Progress::NotBegun, running, failed, Progress::NoReport, done()]
 }
@@ -22,7 +22,7 @@ fn restore_whose_cluster_exists_fails_and_creates_nothing() {
         let plan = plan_with(&restore(), ObservedCluster::Another, progress);
         assert_eq!(plan.step, None);
         assert_eq!(end(&plan), (Some(RestorePhase::Failed), Some("ClusterExists")));
-        assert_eq!((events(&plan), plan.again), (vec![(true, "RestoreFailed")], None));
+        assert_eq!((events(&plan), plan.again), (vec![(Severity::Warning, "RestoreFailed")], None));
     }
 }
 
@@ -102,7 +102,8 @@ fn running_check_shows_its_trouble() {
 
 #[test]
 fn check_that_failed_fails_the_restore_for_good() {
-    let failed = |reason: &str| Progress::Failed { attempts: 4, reason: reason.to_owned(), message: "m".to_owned() };
+    let failed =
+        |reason: &str| Progress::Failed { attempts: 4, reason: Reason::verbatim(reason), message: "m".to_owned() };
     let plan = plan_with(&restore(), nothing(), failed("HashMismatch"));
     assert_eq!((plan.step.clone(), end(&plan)), (None, (Some(RestorePhase::Failed), Some("HashMismatch"))));
     assert_eq!(condition(&plan, "Complete"), Some(("False", "HashMismatch")));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etcd_operator_api::{EtcdRestore, EtcdRestoreStatus, RestorePhase};
+use etcd_operator_api::{EtcdRestore, EtcdRestoreStatus, RestorePhase, Severity};
 use etcd_operator_protocol::report::{Done, SnapshotFile};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn checked_backup_creates_the_cluster_pinned_to_what_was_checked() {
     );
     assert_eq!(plan.status.phase, Some(RestorePhase::Restoring));
     assert_eq!((plan.status.restored_revision, plan.status.etcd_version.as_deref()), (Some(5), Some("3.6.16")));
-    assert_eq!(events(&plan), [(false, "ClusterCreated")]);
+    assert_eq!(events(&plan), [(Severity::Normal, "ClusterCreated")]);
     assert_eq!(plan.notices[0].about.as_deref(), Some("my-etcd"));
     assert_eq!(plan.again, Some(Duration::from_secs(30)));
 }
@@ -74,7 +74,7 @@ fn cluster_that_is_refused_fails_the_restore_with_the_words_of_the_api_server() 
     let plan = plan_without_cluster(&observed(&restore, nothing(), done()), why);
     assert_eq!((plan.step.clone(), end(&plan)), (None, (Some(RestorePhase::Failed), Some("ClusterRefused"))));
     assert_eq!(plan.status.message.as_deref(), Some("spec.replicas: too many"));
-    assert_eq!(events(&plan), [(true, "RestoreFailed")]);
+    assert_eq!(events(&plan), [(Severity::Warning, "RestoreFailed")]);
 }
 
 #[test]
@@ -111,5 +111,5 @@ fn cluster_with_all_members_completes_the_restore() {
     assert_eq!((plan.status.restored_revision, plan.status.progress.clone()), (Some(7), None));
     assert_eq!(plan.status.cluster_id.as_deref(), Some("cdf8"));
     assert_eq!(condition(&plan, "Complete"), Some(("True", "Completed")));
-    assert_eq!((events(&plan), plan.again), (vec![(false, "RestoreSucceeded")], None));
+    assert_eq!((events(&plan), plan.again), (vec![(Severity::Normal, "RestoreSucceeded")], None));
 }

@@ -1,7 +1,9 @@
 //! Restores to decide about.
 
 use etcd_operator_api::RestorePhase;
-use etcd_operator_api::{BackupPhase, EtcdBackup, EtcdBackupStatus, EtcdCluster, EtcdRestore, EtcdRestoreStatus};
+use etcd_operator_api::{
+    BackupPhase, EtcdBackup, EtcdBackupStatus, EtcdCluster, EtcdRestore, EtcdRestoreStatus, Reason, Severity,
+};
 use etcd_operator_protocol::manifest::Manifest;
 use etcd_operator_protocol::report::Done;
 use jiff::Timestamp;
@@ -103,12 +105,12 @@ pub fn created(plan: &Plan) -> &EtcdCluster {
 
 /// The phase, and why it failed.
 pub fn end(plan: &Plan) -> (Option<RestorePhase>, Option<&str>) {
-    (plan.status.phase, plan.status.reason.as_deref())
+    (plan.status.phase, plan.status.reason.as_ref().map(Reason::as_str))
 }
 
-/// Whether events are bad, and their reasons.
-pub fn events(plan: &Plan) -> Vec<(bool, &str)> {
-    plan.notices.iter().map(|notice| (notice.is_bad, notice.reason.as_str())).collect()
+/// The type and the reason of each event.
+pub fn events(plan: &Plan) -> Vec<(Severity, &str)> {
+    plan.notices.iter().map(|notice| (notice.severity, notice.reason.as_str())).collect()
 }
 
 /// The status and the reason of a condition.

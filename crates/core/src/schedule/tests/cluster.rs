@@ -1,6 +1,6 @@
 //! What follows if the cluster is gone.
 
-use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleSpec, EtcdRestore};
+use etcd_operator_api::{EtcdBackupSchedule, EtcdBackupScheduleSpec, EtcdRestore, Reason, Severity};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -128,7 +128,8 @@ fn a_deletion_that_runs_is_stopped_if_there_is_a_cluster_again_or_nobody_asks_fo
     let gone = after_loss(&deleting(), &ObservedCluster::Gone);
     let mut not_asked_for = gone.clone();
     edit(&mut not_asked_for, |spec| spec.delete_with_cluster = false);
-    let failed = || Deletion::Failed { reason: "PodCannotStart".to_owned(), message: "no such Secret".to_owned() };
+    let failed =
+        || Deletion::Failed { reason: Reason::verbatim("PodCannotStart"), message: "no such Secret".to_owned() };
     let (runs, cases) = (
         || Deletion::Runs { trouble: None },
         [(&gone, another()), (&gone, ObservedCluster::ToBeRestored), (&not_asked_for, ObservedCluster::Gone)],
@@ -233,12 +234,18 @@ fn stored_backups_are_deleted_once_for_each_cluster() {
 #[test]
 fn failed_deletion_is_reported_and_retried_when_its_job_is_gone() {
     let schedule = after_loss(&deleting(), &ObservedCluster::Gone);
-    let failed = Deletion::Failed { reason: "AccessDenied".to_owned(), message: "no".to_owned() };
-    let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], failed, at("15T14:00"));
-    assert_eq!(plan.delete_backups_of, None);
-    assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "AccessDenied")));
-    assert!(plan.notices.iter().any(|it| it.is_bad && it.reason == "AccessDenied"));
-    let schedule = with_status(&schedule, plan.status);
+    let failed = |reason: &str| Deletion::Failed { reason: Reason::verbatim(reason), message: "no".to_owned() };
+    let plan_after = |reason: &str| {
+        let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], failed(reason), at("15T14:00"));
+        assert_eq!(plan.delete_backups_of, None);
+        assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", reason)));
+        let events: Vec<_> = plan.notices.iter().map(|it| (it.severity, it.reason.as_str())).collect();
+        assert_eq!(events, [(Severity::Warning, reason)]);
+        plan
+    };
+    plan_after("NotAllDeleted");
+    plan_after("OOMKilled");
+    let schedule = with_status(&schedule, plan_after("AccessDenied").status);
     let plan = plan_with(&schedule, &ObservedCluster::Gone, &[], Deletion::NotBegun, at("15T15:00"));
     assert_eq!(plan.delete_backups_of.as_deref(), Some(CLUSTER));
 }
@@ -258,7 +265,7 @@ fn impossible_deletion_is_not_stopped_and_is_reported_once_requested() {
     let plan = plan_with(&gone, &ObservedCluster::Gone, &[], impossible(), at("15T14:00"));
     assert!(!plan.stop_deleting && plan.delete_backups_of.is_none());
     assert_eq!(condition(&plan.status, "BackupsDeleted"), Some(("False", "InvalidRequest")));
-    assert!(plan.notices.iter().any(|it| it.is_bad && it.reason == "InvalidRequest"));
+    assert!(plan.notices.iter().any(|it| it.severity == Severity::Warning && it.reason.as_str() == "InvalidRequest"));
 }
 
 #[test]

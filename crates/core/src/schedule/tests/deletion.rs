@@ -1,5 +1,6 @@
 //! What the end of the Job that deletes stored backups means.
 
+use etcd_operator_api::Reason;
 use etcd_operator_protocol::report::{Done, Pruned};
 
 use super::support::{at, nightly, with_status};
@@ -14,7 +15,7 @@ fn done(pruned: Option<Pruned>) -> Progress {
 fn deletion_that_left_something_has_failed() {
     let problem = Some("a.db is locked".to_owned());
     let pruned = Pruned { deleted: 3, problem, ..Pruned::default() };
-    let failed = Deletion::Failed { reason: "NotAllDeleted".to_owned(), message: "a.db is locked".to_owned() };
+    let failed = Deletion::Failed { reason: Reason::verbatim("NotAllDeleted"), message: "a.db is locked".to_owned() };
     assert_eq!(Deletion::of(&nightly(), done(Some(pruned))), failed);
 }
 

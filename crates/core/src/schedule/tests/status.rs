@@ -2,6 +2,7 @@
 
 use super::support::{at, backup, condition, ended, looked_at, nightly, plan_at, time, with_status};
 use crate::schedule::scheduled_backup::ScheduledBackup;
+use etcd_operator_api::Severity;
 
 #[test]
 fn a_schedule_that_cannot_be_understood_says_so_until_it_is_changed() {
@@ -12,7 +13,9 @@ fn a_schedule_that_cannot_be_understood_says_so_until_it_is_changed() {
     assert_eq!(condition(&plan.status, "Ready"), Some(("False", "InvalidSchedule")));
     let [notices] = &plan.notices[..] else { panic!("{:?}", plan.notices) };
     assert!(
-        notices.is_bad && notices.reason == "InvalidSchedule" && notices.note.contains(r#""61" is not a minute"#),
+        notices.severity == Severity::Warning
+            && notices.reason.as_str() == "InvalidSchedule"
+            && notices.note.contains(r#""61" is not a minute"#),
         "{notices:?}"
     );
 
@@ -83,7 +86,7 @@ fn being_overdue_is_told_once_and_looked_for_in_time() {
     let failed = [ended(at("11T03:00"), 1, false), ended(at("12T03:00"), 2, false)];
     let plan = plan_at(&schedule, &failed, at("12T04:00"));
     let [notices] = &plan.notices[..] else { panic!("{:?}", plan.notices) };
-    assert!(notices.is_bad && notices.reason == "Overdue", "{notices:?}");
+    assert!(notices.severity == Severity::Warning && notices.reason.as_str() == "Overdue", "{notices:?}");
     assert_eq!(notices.note, "no backup has succeeded yet; 2 have failed");
     let schedule = with_status(&schedule, plan.status);
     assert_eq!(plan_at(&schedule, &failed, at("12T05:00")).notices, []);

@@ -2,12 +2,11 @@
 //! result.
 //!
 //! `observe` reads caches and the API server, `act` takes the step of the plan, with `job` and `verify` for what the
-//! Jobs are, `report` writes the status. What to do next is decided in `etcd_operator_core::backup`.
+//! Jobs are. What to do next is decided in `etcd_operator_core::backup`.
 
 mod act;
 pub mod job;
 mod observe;
-mod report;
 pub mod verify;
 
 use etcd_operator_api::EtcdBackup;
@@ -16,6 +15,7 @@ use etcd_operator_core::backup::plan::plan;
 use kube::runtime::controller::Action;
 
 use super::context::Context;
+use super::report::report;
 use crate::runtime::api_errors::ApiError;
 
 pub async fn reconcile(backup: &EtcdBackup, context: &Context) -> Result<Action, ApiError> {
@@ -25,6 +25,6 @@ pub async fn reconcile(backup: &EtcdBackup, context: &Context) -> Result<Action,
     let observed = observe::observe(backup, context).await?;
     let plan = plan(&observed);
     act::act(backup, &plan, context).await?;
-    report::report(backup, &plan, context).await?;
+    report(backup, &plan.status, &plan.notices, context).await?;
     Ok(plan.again.map_or_else(Action::await_change, Action::requeue))
 }

@@ -1,6 +1,7 @@
 //! Carries out the plan for a schedule: creates and deletes its EtcdBackups.
 
-use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, Verify, labels};
+use etcd_operator_api::{EtcdBackup, EtcdBackupSchedule, EtcdBackupSpec, ScheduleEventReason, Verify, labels};
+use etcd_operator_core::notice::Notice;
 use etcd_operator_core::schedule::plan::{Begin, Deletion, Plan};
 use etcd_operator_core::schedule::scheduled_backup::{NUMBER, SCHEDULED_AT, is_of};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -45,7 +46,8 @@ async fn stop(names: &[String], observation: &Observation, context: &Context) ->
         delete(backup, context).await?;
         let name = backup.name_any();
         let note = format!("Stopped {name}, because the next backup is due");
-        context.events.done(&observation.schedule, "BackupReplaced", &name, note).await;
+        let notice = Notice::of(ScheduleEventReason::BackupReplaced, note).about(name);
+        context.events.publish(&observation.schedule, &notice).await;
     }
     Ok(())
 }
@@ -67,7 +69,8 @@ async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -
         }
         made => {
             let made = made.map_err(ApiError::doing(format!("making the EtcdBackup {:?}", begin.name)))?;
-            context.events.done(schedule, "BackupScheduled", &begin.name, note_of(begin)).await;
+            let notice = Notice::of(ScheduleEventReason::BackupScheduled, note_of(begin)).about(&begin.name);
+            context.events.publish(schedule, &notice).await;
             Ok(made)
         }
     }

@@ -1,19 +1,20 @@
 //! The reconcile of an EtcdBackupSchedule: creates an EtcdBackup whenever one is due, deletes old ones, and reports.
 //!
 //! `observe` reads caches and the API server; `act` creates and deletes EtcdBackups, with `prune` for the agent job that
-//! deletes the stored backups of a cluster that is gone; `report` writes the status. What is due, and what may be
-//! deleted, is decided in `etcd_operator_core::schedule`.
+//! deletes the stored backups of a cluster that is gone. What is due, and what may be deleted, is decided in
+//! `etcd_operator_core::schedule`.
 
 mod act;
 mod observe;
 pub mod prune;
-mod report;
 
-use etcd_operator_api::EtcdBackupSchedule;
+use etcd_operator_api::{EtcdBackupSchedule, ScheduleEventReason};
+use etcd_operator_core::notice::Notice;
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
 
 use super::context::Context;
+use super::report::report;
 use crate::runtime::api_errors::ApiError;
 
 pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Result<Action, ApiError> {
@@ -31,9 +32,10 @@ pub async fn reconcile(schedule: &EtcdBackupSchedule, context: &Context) -> Resu
         acted = act::act(&planned, &mut observation, context).await;
         planned = observation.plan();
     }
-    report::report(&planned, &observation.schedule, context).await?;
+    report(&observation.schedule, &planned.status, &planned.notices, context).await?;
     if let Err(error) = acted {
-        report::report_failure(schedule, &error, context).await;
+        let notice = Notice::of(ScheduleEventReason::BackupNotStarted, error.to_string());
+        context.events.publish(schedule, &notice).await;
         return Err(error);
     }
     let again = planned.requeue_after(&observation.schedule, Timestamp::now());

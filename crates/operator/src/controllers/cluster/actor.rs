@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason};
+use etcd_operator_core::notice::Notice;
 use etcd_operator_core::ordinal::Ordinal;
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -17,8 +18,8 @@ use super::errors::{Error, api_error};
 use super::memory::Memory;
 use super::observe::Observation;
 use super::patches::{self, ObjectPatch, PeerRecord, StatusPatch};
-use super::write_status::{Written, write_status};
 use crate::controllers::context::Context;
+use crate::runtime::status::{self, Written};
 use crate::runtime::strict;
 
 /// Everything that steps need to be executed.
@@ -51,7 +52,7 @@ impl<'a> Actor<'a> {
 
     pub(super) async fn tell(&self, reason: EventReason, about: &str, note: String) -> Result<(), Error> {
         tracing::info!(%reason, note);
-        self.context.events.done(self.cluster, reason, about, note).await;
+        self.context.events.publish(self.cluster, &Notice::of(reason, note).about(about)).await;
         Ok(())
     }
 
@@ -60,7 +61,7 @@ impl<'a> Actor<'a> {
     pub(super) async fn record(&self, change: impl FnOnce(&mut EtcdClusterStatus)) -> Result<(), Error> {
         let mut status = self.cluster.status.clone().unwrap_or_default();
         change(&mut status);
-        let written = write_status(&self.context.client, self.cluster, &status).await;
+        let written = status::write(self.cluster, &status, &self.context.client).await;
         match written.map_err(|error| api_error("recording in the status", error))? {
             Written::Yes => Ok(()),
             Written::Outdated => Err(Error::OutOfDate("the EtcdCluster has changed".into())),

@@ -11,7 +11,7 @@
 //! - Acting: `act` carries out a plan, and `confirm` confirms steps. How a step is taken is in `member_steps`,
 //!   `membership`, `rollout`, `maintenance`, `shared_objects` (Services and PodDisruptionBudget) and `take_backup`, all by
 //!   means of `actor`; `patches` are the types of what is patched, `errors` says why a step fails.
-//! - Reporting: `report`, with `write_status`.
+//! - Reporting: `report`.
 
 mod act;
 mod actor;
@@ -39,4 +39,3 @@ mod take_backup;
 mod tests;
 mod upgrade_backup;
 mod volumes;
-mod write_status;

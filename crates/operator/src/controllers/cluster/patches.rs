@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, Replacement};
+use etcd_operator_api::Replacement;
 use k8s_openapi::api::core::v1::{Container, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
-use kube::Resource;
 use kube::api::PatchParams;
 use serde::Serialize;
 use serde_json::Value;
@@ -154,28 +153,6 @@ pub enum PeerRecord {
 pub struct LastDefragmentation {
     pub time: Time,
     pub compacted_revision: Option<i64>,
-}
-
-/// The whole status of a cluster, to be applied. Only of the cluster as it was read.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AppliedStatus<'a> {
-    api_version: String,
-    kind: String,
-    metadata: MetadataPatch,
-    status: &'a EtcdClusterStatus,
-}
-
-impl<'a> AppliedStatus<'a> {
-    pub fn of(cluster: &EtcdCluster, status: &'a EtcdClusterStatus) -> Self {
-        let resource_version = cluster.metadata.resource_version.clone();
-        AppliedStatus {
-            api_version: EtcdCluster::api_version(&()).into_owned(),
-            kind: EtcdCluster::kind(&()).into_owned(),
-            metadata: MetadataPatch { resource_version, ..MetadataPatch::default() },
-            status,
-        }
-    }
 }
 
 pub fn time(seconds: i64) -> Time {

@@ -8,6 +8,7 @@ use etcd_operator_core::cluster::observed::Observed;
 use etcd_operator_core::cluster::plan::{Plan, plan};
 use etcd_operator_core::cluster::requeue::when_to_look_again;
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::notice::Notice;
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::debug;
@@ -84,9 +85,12 @@ async fn requeue(
             debug!(why, "the plan was out of date");
             return Ok(Action::requeue(AFTER_SURPRISE));
         }
-        Err(errors::Error::TooEarly(why)) => context.events.failed(cluster, EventReason::EtcdNotReady, why).await,
+        Err(errors::Error::TooEarly(why)) => {
+            context.events.publish(cluster, &Notice::of(EventReason::EtcdNotReady, why)).await;
+        }
         Err(error) => {
-            context.events.failed(cluster, EventReason::ReconcileFailed, error.to_string()).await;
+            let notice = Notice::of(EventReason::ReconcileFailed, error.to_string());
+            context.events.publish(cluster, &notice).await;
             return Err(error.into());
         }
         Ok(()) => {}

@@ -1,8 +1,9 @@
 //! The last stage of a reconcile: report to the user, in the status, in events and in metrics.
 
-use etcd_operator_api::{EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason, Severity};
+use etcd_operator_api::{Announced, EtcdCluster, EtcdClusterStatus, EtcdPeer, EventReason, Reason, Severity};
 use etcd_operator_core::cluster::plan::Plan;
 use etcd_operator_core::cluster::status::status_to_report;
+use etcd_operator_core::notice::Notice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use kube::{Api, Client, ResourceExt};
@@ -10,9 +11,9 @@ use tracing::debug;
 
 use super::observe::Observation;
 use super::patches::{PeerRecord, StatusPatch, strictly};
-use super::write_status::write_status;
 use crate::controllers::context::Context;
 use crate::objects::is_pod_of;
+use crate::runtime::status::{self, Written};
 
 /// Publishes an event about what the cluster waits for, once when the wait begins.
 pub async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context) {
@@ -23,7 +24,7 @@ pub async fn announce_wait(plan: &Plan, cluster: &EtcdCluster, context: &Context
     let is_same = |message: &str| waiting.reason.severity() == Severity::Normal || message == waiting.message;
     let said = conditions.into_iter().any(|it| it.reason == waiting.reason.as_str() && is_same(&it.message));
     if !said {
-        context.events.waiting(cluster, waiting).await;
+        context.events.publish(cluster, &Notice::of(waiting.reason, &waiting.message)).await;
     }
 }
 
@@ -36,7 +37,8 @@ pub async fn report(
 ) -> kube::Result<()> {
     context.metrics.record_members(&observation.observed);
     for (name, version) in write_versions(&context.client, observation).await? {
-        context.events.done(cluster, EventReason::MemberRunning, &name, format!("{name} runs etcd {version}")).await;
+        let notice = Notice::of(EventReason::MemberRunning, format!("{name} runs etcd {version}")).about(name);
+        context.events.publish(cluster, &notice).await;
     }
     let reported = cluster.status.clone().unwrap_or_default();
     let now = Time(jiff::Timestamp::now());
@@ -45,8 +47,11 @@ pub async fn report(
         return Ok(());
     }
     debug!(?status, "reporting");
-    write_status(&context.client, cluster, &status).await?;
-    announce_news(&reported, &status, cluster, context).await;
+    match status::write(cluster, &status, &context.client).await? {
+        Written::Yes => announce_news(&reported, &status, cluster, context).await,
+        // The next reconcile finds out whether it is still so, and would publish all of it again.
+        Written::Outdated => {}
+    }
     Ok(())
 }
 
@@ -56,12 +61,13 @@ async fn announce_news(before: &EtcdClusterStatus, now: &EtcdClusterStatus, clus
     let (was, is) = (of(before), of(now));
     let news = is.filter(|is| is.status == "False" && was.is_some_and(|was| was.reason != is.reason));
     if let Some(trouble) = news {
-        context.events.unavailable(cluster, &trouble).await;
+        let notice = Notice::of_failure(Reason::verbatim(trouble.reason), trouble.message);
+        context.events.publish(cluster, &notice).await;
     }
     let is_done = |status: &EtcdClusterStatus| status.updated_replicas == cluster.spec.replicas;
     if is_done(now) && !is_done(before) {
         let note = format!("All {} members match the spec", cluster.spec.replicas);
-        context.events.done(cluster, EventReason::UpToDate, &cluster.name_any(), note).await;
+        context.events.publish(cluster, &Notice::of(EventReason::UpToDate, note)).await;
     }
 }
 

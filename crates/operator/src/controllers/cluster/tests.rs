@@ -1,8 +1,6 @@
-//! Acting and ensuring against a mocked API server, which gives the answers that a test gives it.
+//! Acting and ensuring against a mocked API server.
 
-use etcd_operator_core::ordinal::Ordinal;
 mod act;
-mod api_server;
 mod shared_objects;
 
 use std::collections::BTreeMap;
@@ -10,23 +8,17 @@ use std::sync::Arc;
 
 use etcd_operator_api::{EtcdCluster, EtcdPeer};
 use etcd_operator_core::names::ClusterNames;
+use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
 use serde_json::{Value, json};
 
-use self::api_server::{Answer, ApiServer};
 use super::actor::Actor;
 use super::member_objects::MemberObjects;
-use super::memory::Memories;
 use super::observe::{Observation, every_so_often, observe};
-use super::rollout_slots::RolloutSlots;
-use crate::controllers::caches::Caches;
 use crate::controllers::context::Context;
-use crate::objects::containers::Settings;
+use crate::controllers::tests::api_server::{Answer, ApiServer};
+use crate::controllers::tests::context;
 use crate::objects::member_labels;
-use crate::runtime::events::Events;
-use crate::runtime::metrics::Metrics;
-use crate::runtime::watch::Cache;
 
 /// A cluster of one member, with nothing in the caches.
 struct Fixture {
@@ -55,32 +47,6 @@ impl Fixture {
 
     fn actor(&self) -> Actor<'_> {
         Actor::new(&self.context, &self.cluster, &self.observation)
-    }
-}
-
-fn context(client: Client) -> Context {
-    Context {
-        events: Events::new(client.clone()),
-        client,
-        caches: Caches {
-            clusters: Cache::empty(),
-            peers: Cache::empty(),
-            pods: Cache::empty(),
-            claims: Cache::empty(),
-            services: Cache::empty(),
-            budgets: Cache::empty(),
-            nodes: Cache::empty(),
-            backups: Cache::empty(),
-            schedules: Cache::empty(),
-            restores: Cache::empty(),
-            jobs: Cache::empty(),
-            job_pods: Cache::empty(),
-        },
-        settings: Settings { agent_image: "operator".into(), etcd_repository: "etcd".into(), pull_policy: None },
-        domain: "cluster.local".into(),
-        metrics: Arc::new(Metrics::new()),
-        memories: Memories::default(),
-        rollout_slots: Arc::new(RolloutSlots::at_most(1)),
     }
 }
 

@@ -1,13 +1,12 @@
 //! The reconcile of an EtcdRestore: a Job reads the backup completely, and only then a new EtcdCluster is created that
 //! is bootstrapped from it.
 //!
-//! `observe` reads caches and the API server, `act` takes the step of the plan, with `job` for what the Job is, `report`
-//! writes the status. What to do next is decided in `etcd_operator_core::restore`.
+//! `observe` reads caches and the API server, `act` takes the step of the plan, with `job` for what the Job is.
+//! What to do next is decided in `etcd_operator_core::restore`.
 
 mod act;
 pub mod job;
 mod observe;
-mod report;
 
 use etcd_operator_api::EtcdRestore;
 use etcd_operator_core::restore::observed::is_over;
@@ -15,6 +14,7 @@ use etcd_operator_core::restore::plan::{plan, plan_without_cluster};
 use kube::runtime::controller::Action;
 
 use super::context::Context;
+use super::report::report;
 use crate::runtime::api_errors::ApiError;
 
 pub async fn reconcile(restore: &EtcdRestore, context: &Context) -> Result<Action, ApiError> {
@@ -26,6 +26,6 @@ pub async fn reconcile(restore: &EtcdRestore, context: &Context) -> Result<Actio
     if let Err(why) = act::act(restore, &plan, context).await? {
         plan = plan_without_cluster(&observed, why);
     }
-    report::report(restore, &plan, context).await?;
+    report(restore, &plan.status, &plan.notices, context).await?;
     Ok(plan.again.map_or_else(Action::await_change, Action::requeue))
 }

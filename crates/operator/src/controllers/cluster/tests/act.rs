@@ -7,12 +7,12 @@ use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::api_server::Answer::{Echo, Lost, Object, Refusal};
 use super::{Fixture, peer, pod};
 use crate::controllers::cluster::errors::Error;
-use crate::controllers::cluster::write_status::{Written, write_status};
+use crate::controllers::tests::api_server::Answer::{Echo, Lost, Object, Refusal};
 use crate::objects::annotations::RESIZE_REFUSED;
 use crate::objects::member_labels;
+use crate::runtime::status::{self, Written};
 
 const CREATE_POD: &str = "POST /api/v1/namespaces/n/pods";
 const GET_POD: &str = "GET /api/v1/namespaces/n/pods/c-0";
@@ -157,7 +157,7 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
         let it =
             Fixture::new([(PATCH_STATUS, Refusal(code, "changed")), (PATCH_STATUS, Refusal(code, "changed"))]).await;
         let status = it.cluster.status.clone().unwrap_or_default();
-        let written = write_status(&it.context.client, &it.cluster, &status).await.unwrap();
+        let written = status::write(&it.cluster, &status, &it.context.client).await.unwrap();
         assert!(matches!(written, Written::Outdated));
         let error = it.actor().take(&Step::Cluster(ClusterStep::RecordLogVersion("3.6.16".into()))).await.unwrap_err();
         assert!(matches!(&error, Error::OutOfDate(why) if why == "the EtcdCluster has changed"), "{error}");

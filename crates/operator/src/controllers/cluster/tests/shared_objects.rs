@@ -5,9 +5,9 @@ use etcd_operator_core::cluster::plan::{ClusterStep, Plan, Step};
 use serde_json::{Value, json};
 
 use super::Fixture;
-use super::api_server::Answer::{Echo, Object, Refusal};
 use crate::controllers::cluster::act::carry_out;
 use crate::controllers::cluster::shared_objects::observe;
+use crate::controllers::tests::api_server::Answer::{Echo, Object, Refusal};
 
 const SERVICES: &str = "POST /api/v1/namespaces/n/services";
 const GET_SERVICE: &str = "GET /api/v1/namespaces/n/services/c";
