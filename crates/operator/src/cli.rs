@@ -93,19 +93,30 @@ pub enum LogFormat {
     Json,
 }
 
-fn parse_count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "not a number greater than zero".to_owned())
+/// Why the value of a flag is refused.
+#[derive(Debug, thiserror::Error)]
+enum InvalidValue {
+    #[error("not a number greater than zero")]
+    Count,
+    #[error("not a pull policy; it is one of Always, IfNotPresent and Never")]
+    PullPolicy,
+    #[error("not an address and port; write it like 0.0.0.0:8080 or :8080")]
+    Address,
 }
 
-fn parse_pull_policy(text: &str) -> Result<PullPolicy, String> {
+fn parse_count(text: &str) -> Result<usize, InvalidValue> {
+    text.parse().ok().filter(|count| *count > 0).ok_or(InvalidValue::Count)
+}
+
+fn parse_pull_policy(text: &str) -> Result<PullPolicy, InvalidValue> {
     let known = [PullPolicy::Always, PullPolicy::IfNotPresent, PullPolicy::Never];
     let found = known.into_iter().find(|policy| policy.as_str() == text);
-    found.ok_or_else(|| "not a pull policy; it is one of Always, IfNotPresent and Never".to_owned())
+    found.ok_or(InvalidValue::PullPolicy)
 }
 
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
+fn parse_address(text: &str) -> Result<SocketAddr, InvalidValue> {
     let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_string() };
-    with_host.parse().map_err(|_| "not an address and port; write it like 0.0.0.0:8080 or :8080".to_string())
+    with_host.parse().map_err(|_| InvalidValue::Address)
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn too_late(at: Timestamp) -> String {
 /// The event about a condition, if it is worth one.
 fn notice_about(condition: &Condition) -> Option<Notice> {
     if condition.type_ == OVERDUE && condition.status == "False" {
-        // No backups are expected, for a reason that READY has as well, or all is well.
+        // Either all is well, or no backups are expected, which `Ready` says with the same reason.
         return None;
     }
     let reason = ScheduleReason::ALL.iter().find(|reason| reason.as_str() == condition.reason);
