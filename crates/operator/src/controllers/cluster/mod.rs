@@ -5,11 +5,11 @@
 //! when to look again is decided in `etcd_operator_core::cluster`.
 //!
 //! - Observing: `observe`, with `member_objects` (from the caches or live), `probe` (queries etcd's members),
-//!   `corruption_check` (reads hashes of their data), `spec_diff` and `volumes` (what does not match the spec), `node`, and
+//!   `corruption_check` (reads hashes of their data), `spec_diff`, `shared_objects` and `volumes` (what does not match the spec), `node`, and
 //!   `upgrade_backup` (the backup before an upgrade).
 //! - Remembered by this process only: `memory`, which `remember` brings up to date, `rollout_slots` (which clusters may restart members).
 //! - Acting: `act` carries out a plan, and `confirm` confirms steps. How a step is taken is in `member_steps`,
-//!   `membership`, `rollout`, `maintenance`, `shared_objects` (Services and PodDisruptionBudget) and `take_backup`, all by
+//!   `membership`, `rollout`, `maintenance`, `shared_object_steps` (Services and PodDisruptionBudget) and `take_backup`, all by
 //!   means of `actor`; `patches` are the types of what is patched, `errors` says why a step fails.
 //! - Reporting: `report`.
 
@@ -32,6 +32,7 @@ mod remember;
 mod report;
 mod rollout;
 pub mod rollout_slots;
+mod shared_object_steps;
 mod shared_objects;
 mod spec_diff;
 mod take_backup;
