@@ -125,6 +125,13 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
     };
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
     let Some(pod) = observed.objects.pods.get(&ordinal) else { return Diagnosis::Blocked };
+    // If the kubelet reports it ready, it may be unreachable only for the operator, or another cluster may answer only
+    // the operator. A node that is not ready is no proof: Kubernetes also marks the pods of one that no longer reports
+    // as not ready.
+    let answer = observed.etcd.answers.get(&ordinal).and_then(|answer| answer.as_ref().ok());
+    if pod.ready && answer.is_none_or(|answer| Some(answer.identity.cluster_id) != observed.recorded.cluster_id) {
+        return Diagnosis::Blocked;
+    }
     let bound_to = observed.objects.claims.get(&ordinal).and_then(|claim| claim.node);
     let has = |kind: ProblemKind| matches!(&pod.problem, Some(problem) if problem.kind == kind);
     let node = if has(ProblemKind::NoNode) { bound_to } else { pod.node };
@@ -134,10 +141,6 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
         // A pod on a node that is out of service is force-deleted and recreated elsewhere, with its data if possible.
         let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
         return Diagnosis::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
-    }
-    // If the kubelet reports it ready, it may be unreachable only for the operator.
-    if pod.ready && !observed.is_reached(ordinal) {
-        return Diagnosis::Blocked;
     }
     if pod.deleting {
         let overdue = pod.deleting_since.filter(|_| observed.etcd.membership.is_some());

@@ -21,19 +21,20 @@ pub fn remove_voter(
     // A voter whose pod is terminating does not count as healthy.
     let is_fit = |voter: &Member| observed.is_healthy(voter) && !observed.is_stopping(voter);
     let others = membership.voters().filter(|it| it.id != leaving.id && is_fit(it));
-    // Voters with corrupt data still count for a quorum, but not when it is decided whose data is corrupt.
-    let fit: Vec<&Member> =
-        others.filter(|voter| !observed.is_corrupt(leaving) || !observed.is_corrupt(voter)).collect();
-    if !may_remove(voters, fit.len()) {
-        let message =
-            format!("removing {name} would leave {} of {} voters healthy: no quorum ({why})", fit.len(), voters - 1);
+    let (sound, corrupt): (Vec<&Member>, Vec<&Member>) = others.partition(|voter| !observed.is_corrupt(voter));
+    // Voters with corrupt data still count for a quorum when one that does not answer is replaced: they may not be
+    // replaced before. They don't count when it is decided whose data is corrupt, and no healthy voter leaves its data
+    // to them.
+    let counts_corrupt = !observed.is_healthy(leaving) && !observed.is_corrupt(leaving) && !sound.is_empty();
+    let fit = if counts_corrupt { sound.len() + corrupt.len() } else { sound.len() };
+    if !may_remove(voters, fit) {
+        let message = format!("removing {name} would leave {fit} of {} voters healthy: no quorum ({why})", voters - 1);
         return Plan::waiting(WaitReason::QuorumAtRisk, message);
     }
     match observed.leader() {
         None => Plan::waiting(WaitReason::NoLeader, format!("no leader: {name} is removed once there is one")),
         Some(leader) if leader == leaving.id => {
-            let candidates = fit.iter().filter(|voter| !observed.is_corrupt(voter));
-            let candidate = candidates.filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
+            let candidate = sound.iter().filter_map(|voter| Some((voter.ordinal?, voter.id))).min();
             match candidate {
                 Some((to, to_id)) => Plan::steps(vec![Step::Member(ordinal, MemberStep::MoveLeader { to, to_id })]),
                 None => Plan::waiting(

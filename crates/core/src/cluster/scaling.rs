@@ -76,6 +76,10 @@ fn finish_learner(observed: &Observed, learner: &Member) -> Plan {
         let problem = problem.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
         return waiting(WaitReason::LearnerStarting, format!("{name} joined as a learner and is starting{problem}"));
     }
+    // It is replaced, at the latest when recovery no longer backs off.
+    if observed.is_corrupt(learner) {
+        return Plan::default();
+    }
     let promote = Step::Member(ordinal, MemberStep::Promote { member_id: learner.id });
     let catching_up =
         Waiting::new(WaitReason::LearnerCatchingUp, format!("{name} is catching up before its promotion"));

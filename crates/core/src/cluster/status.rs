@@ -1,5 +1,7 @@
 //! The status to report about a cluster: from what etcd itself reports, never from the phases of pods alone.
 
+use std::borrow::Cow;
+
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -9,7 +11,7 @@ use crate::cluster::diagnosis::{data_loss, known_members, unhealthy_since};
 use crate::cluster::initial_members;
 use crate::cluster::maintenance::is_out_of_space;
 use crate::cluster::messages::describe;
-use crate::cluster::observed::{AlarmKind, Answer, Member, MemberId, Membership, Observed, Pod};
+use crate::cluster::observed::{AlarmKind, Answer, Bootstrap, Member, MemberId, Membership, Observed, Pod};
 use crate::cluster::progress::{progress, updated};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::Plan;
@@ -24,6 +26,7 @@ pub fn status_to_report(
     generation: Option<i64>,
     now: &Time,
 ) -> EtcdClusterStatus {
+    let observed = &about_this_cluster(observed, previous);
     let statements = [available(observed, previous, now), progressing(observed, plan), degraded(observed)];
     let leader = observed.leader();
     EtcdClusterStatus {
@@ -42,6 +45,23 @@ pub fn status_to_report(
         observed_generation: generation,
         conditions: conditions_after(&previous.conditions, &statements, generation, now),
     }
+}
+
+/// If another cluster answers at the members' addresses, nothing that it says is about this one.
+fn about_this_cluster<'a>(observed: &'a Observed, previous: &EtcdClusterStatus) -> Cow<'a, Observed> {
+    let expected = || {
+        let of_bootstrap = |it: &Bootstrap| initial_members::cluster_id(&observed.names, it);
+        observed.recorded.cluster_id.or_else(|| observed.recorded.bootstrap.as_ref().map(of_bootstrap))
+    };
+    let is_another = |found: &Membership| expected().is_some_and(|expected| expected != found.cluster_id);
+    if !observed.etcd.membership.as_ref().is_some_and(is_another) {
+        return Cow::Borrowed(observed);
+    }
+    let mut about = observed.clone();
+    about.etcd.membership = None;
+    about.etcd.answers.values_mut().for_each(|answer| *answer = Err("another etcd cluster answers".to_owned()));
+    about.etcd.cluster_version = previous.cluster_version.clone();
+    Cow::Owned(about)
 }
 
 /// A quorum is available if one member could answer a linearizable read.

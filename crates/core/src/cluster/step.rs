@@ -127,9 +127,11 @@ impl Step {
     pub fn needs_live_confirmation(&self) -> bool {
         match self {
             Step::Cluster(step) => match step {
-                ClusterStep::RecordBootstrap(_) | ClusterStep::AcceptVersion(_) => true,
-                ClusterStep::RecordClusterId(_)
-                | ClusterStep::TakeBackup
+                ClusterStep::RecordBootstrap(_)
+                // Volumes of another cluster may not be in the cache yet.
+                | ClusterStep::RecordClusterId(_)
+                | ClusterStep::AcceptVersion(_) => true,
+                ClusterStep::TakeBackup
                 | ClusterStep::RecordLogVersion(_)
                 | ClusterStep::EnableDowngrade(_)
                 | ClusterStep::CancelDowngrade

@@ -1,11 +1,12 @@
 //! The effects of steps on the simulated world. Every rule about a step is checked where it takes effect.
 
+use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 
 use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
-use crate::cluster::observed::{Claim, Member, MemberId, Peer};
+use crate::cluster::observed::{Claim, Member, MemberId, Peer, Replacement};
 use crate::cluster::plan::{Model, Step};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::ClusterStep;
@@ -18,11 +19,14 @@ pub enum Effect {
     Failed,
 }
 
-pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
-    let cluster = &mut world.api.cluster;
-    if cluster.version != seen.cluster.version {
-        return Effect::Failed;
+pub fn record(world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Broken> {
+    if world.api.cluster.version != seen.cluster.version {
+        return Ok(Effect::Failed);
     }
+    if world.is_obstructed(&world.api) {
+        return Err(format!("{step:?} although its volumes are in conflict"));
+    }
+    let cluster = &mut world.api.cluster;
     cluster.version += 1;
     match step {
         Step::Cluster(ClusterStep::RecordBootstrap(bootstrap)) => {
@@ -37,7 +41,7 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Effect {
         Step::Cluster(ClusterStep::RecordClusterId(id)) => cluster.cluster_id = Some(*id),
         _ => {}
     }
-    Effect::Done
+    Ok(Effect::Done)
 }
 
 /// An eviction must leave a quorum of the voters, unless the operator can't know how many there are.
@@ -171,6 +175,25 @@ pub fn delete_claim(world: &mut World, seen: &Api, ordinal: Ordinal) -> Result<E
     Ok(changed(world.api.claims.get_mut(&ordinal), |claim| claim.claim.deleting = true))
 }
 
+/// No two members of a name are replaced within a minute.
+pub fn record_replacement(
+    world: &mut World,
+    seen: &Api,
+    ordinal: Ordinal,
+    replacement: &Replacement,
+) -> Result<Effect, Broken> {
+    let last = |api: &Api| api.peers.get(&ordinal).and_then(|peer| peer.replacement.clone());
+    // If the last one does not show in the cache, the removal that follows is not confirmed.
+    if let Some(last) = last(&world.api).filter(|it| last(seen).as_ref() == Some(it)) {
+        world.coverage.judge(Rule::ReplacementsBackOff);
+        let passed = world.now - last.at;
+        if last.member_id != replacement.member_id && passed < 60 {
+            return Err(format!("c-{ordinal} is replaced again after {passed} s"));
+        }
+    }
+    Ok(changed(world.api.peers.get_mut(&ordinal), |peer| peer.replacement = Some(replacement.clone())))
+}
+
 pub fn changed<T>(object: Option<&mut T>, change: impl FnOnce(&mut T)) -> Effect {
     match object {
         Some(object) => {
@@ -181,7 +204,7 @@ pub fn changed<T>(object: Option<&mut T>, change: impl FnOnce(&mut T)) -> Effect
     }
 }
 
-pub fn create_claim(world: &mut World, ordinal: Ordinal, claim: Claim) -> Effect {
+pub fn create_claim(world: &mut World, seen: &Api, ordinal: Ordinal, claim: Claim) -> Effect {
     match world.api.claims.get(&ordinal).map(|found| &found.claim) {
         Some(found) => {
             let ours = (claim.bootstrap.is_some() && found.bootstrap == claim.bootstrap)
@@ -190,14 +213,20 @@ pub fn create_claim(world: &mut World, ordinal: Ordinal, claim: Claim) -> Effect
         }
         None => {
             let uid = world.next_uid();
-            world.api.claims.insert(ordinal, ClaimObject { uid, claim, disk: None, chosen: None });
+            let size = seen.cluster.size;
+            world.api.claims.insert(ordinal, ClaimObject { uid, claim, disk: None, chosen: None, size });
             Effect::Done
         }
     }
 }
 
 /// Rule 1: the healthy voters that remain are a quorum of those that remain; and no member is replaced without need.
-pub fn check_removal(world: &World, ordinal: Ordinal, id: MemberId) -> Result<(), Broken> {
+pub fn check_removal(
+    world: &World,
+    ordinal: Ordinal,
+    id: MemberId,
+    known_corrupt: &BTreeSet<MemberId>,
+) -> Result<(), Broken> {
     let Some(etcd) = &world.etcd else { return Ok(()) };
     let Some(leaving) = etcd.member(id) else { return Ok(()) };
     world.coverage.judge(Rule::RemovalSparesTheLeader);
@@ -212,6 +241,12 @@ pub fn check_removal(world: &World, ordinal: Ordinal, id: MemberId) -> Result<()
     if !leaving.learner && up < quorum(left.len()) {
         return Err(format!("c-{ordinal} is removed, and only {up} of the {} that are left are up", left.len()));
     }
+    if !leaving.learner && !known_corrupt.is_empty() {
+        world.coverage.judge(Rule::RemovalKeepsSoundData);
+        if !left.iter().any(|voter| etcd.is_up(world, voter) && !known_corrupt.contains(&voter.id)) {
+            return Err(format!("c-{ordinal} is removed, and only data that is known to be wrong is left"));
+        }
+    }
     if !ordinal.is_among_first(world.api.cluster.replicas) {
         return Ok(());
     }
@@ -224,7 +259,8 @@ pub fn check_removal(world: &World, ordinal: Ordinal, id: MemberId) -> Result<()
         && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
     // An unreachable learner is removed for a voter that is needed more: its data is only a copy.
-    let is_hidden = world.process_of(ordinal).is_some_and(|process| world.hidden.contains(&process.machine));
+    let is_out_of_reach = |machine: &usize| world.hidden.contains(machine) || world.misrouted.contains(machine);
+    let is_hidden = world.process_of(ordinal).is_some_and(|process| is_out_of_reach(&process.machine));
     let in_the_way = leaving.learner && (is_hidden || !etcd.is_up(world, leaving));
     let outdated = world
         .process_of(ordinal)

@@ -131,7 +131,8 @@ impl World {
         let lowest = minors.iter().copied().min().unwrap_or_default();
         let all_are_up = up.len() == etcd.members.len();
         match (etcd.minor, etcd.downgrade) {
-            (None, _) => etcd.minor = Some(lowest),
+            // They take some seconds to agree for the first time.
+            (None, _) => etcd.minor = Some(lowest).filter(|_| self.random.percent(15)),
             (_, Some(target)) => {
                 etcd.minor = Some(target);
                 etcd.downgrade =

@@ -1,11 +1,12 @@
 //! The events that may happen, and the random choice of the next one.
 
 use super::operator::Operator;
-use super::world::{Broken, Process, Storage, World};
+use super::strangers::{clear_the_way, get_in_the_way};
+use super::world::{Broken, Machine, Process, Storage, World};
 use crate::cluster::observed::{MemberId, ServiceKind, SharedObjects};
 use crate::ordinal::Ordinal;
 
-/// One event. The numbers before the names in `next` are its relative frequency.
+/// One event. `WEIGHTS` has how often each happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// The operator observes and plans, takes one step, or works until its plan is done.
@@ -27,8 +28,12 @@ pub enum Event {
     PowerOn,
     Cut,
     PlugIn,
-    /// The operator can't reach the members on a machine any more, or can again.
+    /// A kubelet reports its node as not ready, although its pods run.
+    Unready,
+    BeReady,
+    /// The operator can't reach the members on a machine any more, reaches another etcd cluster instead, or them again.
     Hide,
+    Misroute,
     Reveal,
     TakeOutOfService,
     WipeDisk,
@@ -40,10 +45,14 @@ pub enum Event {
     Scale,
     ChangeVersion,
     ChangeTemplate,
+    GrowVolumes,
     Pause,
     GoOnAfterPause,
     Elect,
     Recreate,
+    /// It is recreated, and something is in its way, until the user clears that.
+    RecreateObstructed,
+    ClearTheWay,
 }
 
 pub const WEIGHTS: &[(usize, Event)] = &[
@@ -63,7 +72,10 @@ pub const WEIGHTS: &[(usize, Event)] = &[
     (5, Event::PowerOn),
     (3, Event::Cut),
     (5, Event::PlugIn),
+    (1, Event::Unready),
+    (2, Event::BeReady),
     (2, Event::Hide),
+    (1, Event::Misroute),
     (4, Event::Reveal),
     (2, Event::TakeOutOfService),
     (2, Event::WipeDisk),
@@ -73,11 +85,14 @@ pub const WEIGHTS: &[(usize, Event)] = &[
     (1, Event::Meddle),
     (3, Event::Scale),
     (3, Event::ChangeVersion),
-    (2, Event::ChangeTemplate),
+    (3, Event::ChangeTemplate),
+    (1, Event::GrowVolumes),
     (1, Event::Pause),
     (2, Event::GoOnAfterPause),
     (2, Event::Elect),
     (1, Event::Recreate),
+    (1, Event::RecreateObstructed),
+    (4, Event::ClearTheWay),
 ];
 
 /// Versions that users set. Those that end in 98 have no image, and those that end in 99 don't run.
@@ -108,23 +123,35 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
             world.probe_pods();
             true
         }
-        Event::Hide => {
-            hide(world, machine);
+        Event::Hide | Event::Misroute => {
+            hide(world, machine, event);
             true
         }
-        Event::Reveal => !std::mem::take(&mut world.hidden).is_empty(),
+        Event::Reveal => {
+            let hidden = [std::mem::take(&mut world.hidden), std::mem::take(&mut world.misrouted)];
+            hidden.iter().any(|machines| !machines.is_empty())
+        }
         Event::TakeOutOfService => take_out_of_service(world, machine),
-        Event::PowerOff | Event::PowerOn | Event::Cut | Event::PlugIn => strike_machine(world, machine, event),
+        Event::PowerOff | Event::PowerOn | Event::Cut | Event::PlugIn | Event::Unready | Event::BeReady => {
+            strike_machine(world, machine, event)
+        }
         Event::CrashContainer | Event::Hang | Event::WakeUp => strike_process(world, member, event),
         Event::DeletePod | Event::DeletePeer | Event::DeleteClaim => delete(world, member, event),
         Event::WipeDisk | Event::CorruptDisk => strike_disk(world, member, event),
-        Event::Scale | Event::ChangeVersion | Event::ChangeTemplate | Event::Pause | Event::GoOnAfterPause => {
+        Event::Scale
+        | Event::ChangeVersion
+        | Event::ChangeTemplate
+        | Event::GrowVolumes
+        | Event::Pause
+        | Event::GoOnAfterPause => {
             edit(world, event);
             true
         }
         Event::Meddle => meddle(world, member),
         Event::Elect => elect(world, member),
         Event::Recreate => recreate(world),
+        Event::RecreateObstructed => recreate_obstructed(world),
+        Event::ClearTheWay => clear_the_way(world),
     };
     if happens {
         world.coverage.strike(place);
@@ -161,14 +188,17 @@ fn catch_up(world: &mut World, operator: &mut Operator) {
 fn strike_machine(world: &mut World, number: usize, event: Event) -> bool {
     world.note(|| format!("node {number}: {event:?}"));
     let machine = &mut world.machines[number];
-    let before = (machine.on, machine.connected);
+    let state = |it: &Machine| (it.on, it.connected, it.unready);
+    let before = state(machine);
     match event {
         Event::PowerOff => machine.on = false,
         Event::PowerOn => machine.on = true,
         Event::Cut => machine.connected = false,
+        Event::Unready => machine.unready = true,
+        Event::BeReady => machine.unready = false,
         _ => machine.connected = true,
     }
-    let changes = before != (machine.on, machine.connected);
+    let changes = before != state(machine);
     if event_ends_processes(event) {
         world.processes.retain(|process| process.machine != number);
     }
@@ -194,12 +224,12 @@ fn take_out_of_service(world: &mut World, number: usize) -> bool {
 }
 
 /// Affects one machine, or all of them.
-fn hide(world: &mut World, number: usize) {
+fn hide(world: &mut World, number: usize, event: Event) {
     let all = world.random.percent(50);
-    world.note(|| {
-        format!("node {number}: the operator does not reach its members{}", if all { ", or any" } else { "" })
-    });
-    world.hidden.extend((0..world.machines.len()).filter(|machine| all || *machine == number));
+    let what = if matches!(event, Event::Hide) { "does not reach" } else { "reaches another cluster instead of" };
+    world.note(|| format!("node {number}: the operator {what} its members{}", if all { ", or any" } else { "" }));
+    let machines = if matches!(event, Event::Hide) { &mut world.hidden } else { &mut world.misrouted };
+    machines.extend((0..world.machines.len()).filter(|machine| all || *machine == number));
 }
 
 fn strike_process(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
@@ -227,6 +257,8 @@ fn delete(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
     world.note(|| format!("c-{ordinal}: {event:?}"));
     match event {
         Event::DeletePod => world.delete_pod(ordinal),
+        // Who sorts out the volumes of two clusters does not delete others meanwhile.
+        Event::DeleteClaim if world.strange_claim.is_some() => false,
         Event::DeleteClaim => {
             let claim = world.api.claims.get_mut(&ordinal);
             claim.is_some_and(|claim| !std::mem::replace(&mut claim.claim.deleting, true))
@@ -261,6 +293,7 @@ fn edit(world: &mut World, event: Event) {
         Event::Scale => cluster.replicas = replicas,
         Event::ChangeVersion => cluster.wanted = version,
         Event::ChangeTemplate => cluster.template += 1,
+        Event::GrowVolumes => cluster.size += 1,
         Event::Pause => cluster.paused = true,
         _ => cluster.paused = false,
     }
@@ -321,6 +354,15 @@ fn recreate(world: &mut World) -> bool {
     cluster.unhealthy_since.clear();
     cluster.status = Default::default();
     true
+}
+
+fn recreate_obstructed(world: &mut World) -> bool {
+    let is_clean = world.strange_claim.is_none() && world.api.claims.values().all(|claim| !claim.claim.deleting);
+    let happens = is_clean && recreate(world);
+    if happens {
+        get_in_the_way(world);
+    }
+    happens
 }
 
 /// A version of a minor that runs, and from which every other supported minor can be reached.

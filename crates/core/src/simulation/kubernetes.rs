@@ -6,7 +6,8 @@ use etcd_operator_protocol::report::Refusal;
 
 use super::coverage::Rule;
 use super::etcd::Etcd;
-use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, fits_no_node, minor_of};
+use super::templates::fits_no_node;
+use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, minor_of};
 use crate::cluster::initial_members::identity_of;
 use crate::cluster::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::cluster::tests::support::names;
@@ -43,7 +44,7 @@ impl World {
 
     fn notice_nodes(&mut self) {
         for (number, machine) in self.machines.iter().enumerate() {
-            match (machine.is_reachable(), self.api.nodes[number].down_since) {
+            match (machine.is_reachable() && !machine.unready, self.api.nodes[number].down_since) {
                 (true, Some(_)) => self.api.nodes[number].down_since = None,
                 (false, None) => self.api.nodes[number].down_since = Some(self.now),
                 _ => {}
@@ -279,7 +280,15 @@ impl World {
         if minor >= 7 && self.disks[disk].data.is_some_and(|data| data.oldest_log < 6) {
             return Err(format!("c-{ordinal} starts as {version} and cannot read its log"));
         }
-        let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else { return Ok(()) };
+        let is_member =
+            |it: &&Process| self.etcd.as_ref().is_some_and(|etcd| etcd.member(it.identity.member_id).is_some());
+        let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else {
+            let Some(other) = self.processes.iter().find(is_member) else { return Ok(()) };
+            self.coverage.judge(Rule::VersionsWaitForAgreement);
+            let is_same = minor_of(&other.version) == minor;
+            let how = || format!("c-{ordinal} starts as {version} beside {}, before they agreed on any", other.version);
+            return if is_same { Ok(()) } else { Err(how()) };
+        };
         self.coverage.judge(Rule::VersionsGoStepByStep);
         if minor < agreed {
             return Err(format!("c-{ordinal} starts as {version}, and the others agreed on 3.{agreed}"));
@@ -289,8 +298,6 @@ impl World {
                 "c-{ordinal} starts as {version} and skips a minor version: the others are at 3.{agreed}"
             ));
         }
-        let is_member =
-            |it: &&Process| self.etcd.as_ref().is_some_and(|etcd| etcd.member(it.identity.member_id).is_some());
         let is_earlier = |it: &&Process| is_member(it) && minor_of(&it.version) < minor;
         let mut earlier = self.processes.iter().filter(is_earlier).peekable();
         if earlier.peek().is_some() {

@@ -3,9 +3,10 @@
 //! report that it can't.
 //!
 //! `world` is the state, `kubernetes` and `etcd` what those do by themselves, `observe` what the operator sees of it;
-//! `operator` takes the steps, and `effects` has what a step does; `faults` may happen, `rules` must hold, `mutants` are
-//! operators that break them, and `coverage` counts what was met; `random` makes chance repeatable, `shared` makes copies cheap, and `trace` describes the
-//! steps. No decision is made here: the planner is the one that the operator uses. The same seed always gives the same
+//! `operator` takes the steps, `effects` and `in_place` have what a step does, and `templates` what members are created
+//! from; `faults` may happen, `strangers` get in the way, `rules` must hold, `mutants` are operators that break them, and
+//! `coverage` counts what was met; `random` makes chance repeatable, `shared` makes copies cheap, and `trace` describes
+//! the steps. No decision is made here: the planner is the one that the operator uses. The same seed always gives the same
 //! run:
 //!
 //! ```text
@@ -17,6 +18,7 @@ mod coverage;
 mod effects;
 mod etcd;
 mod faults;
+mod in_place;
 mod kubernetes;
 mod mutants;
 mod observe;
@@ -24,6 +26,8 @@ mod operator;
 mod random;
 mod rules;
 mod shared;
+mod strangers;
+mod templates;
 mod trace;
 mod world;
 
@@ -175,5 +179,30 @@ fn the_same_seed_tells_the_same_story() {
             [(); 2].map(|()| tell(seed, None, true, &Rc::default()).unwrap_or_else(|failure| panic!("{failure}")));
         assert_eq!(stories[0], stories[1]);
         assert!(stories[0].len() > 1, "a story has more to tell than its beginning");
+    }
+}
+
+// TEMPORARY SURVEY
+#[test]
+fn survey() {
+    let seeds = number_from_environment("SIMULATE_SEEDS").unwrap_or(SEEDS);
+    let first = number_from_environment("SIMULATE_FIRST").unwrap_or(0);
+    let coverage = Rc::new(Coverage::default());
+    let mut found: std::collections::BTreeMap<String, (u64, Vec<u64>)> = Default::default();
+    for seed in first..first + seeds {
+        if let Err(failure) = tell(seed, None, false, &coverage) {
+            let text: String =
+                failure.broken.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).take(150).collect();
+            let entry = found.entry(text).or_default();
+            entry.0 += 1;
+            if entry.1.len() < 5 {
+                entry.1.push(seed);
+            }
+        }
+    }
+    println!("{coverage}");
+    println!("MISSING {:?}", coverage.missing());
+    for (text, (count, seeds)) in found {
+        println!("SURVEY {count} {seeds:?} {text}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::cluster::observed::{DataState, MemberId, Observed};
+use crate::cluster::observed::{Claim, DataState, MemberId, Membership, Observed, Pod};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::quorum::quorum;
 use crate::cluster::scaling::next_membership_change;
@@ -65,10 +65,30 @@ pub enum Mutant {
     LeavesTheBudgetAsItWas,
     /// Sizes the PodDisruptionBudget for the members that are desired.
     CountsOnWhoIsToCome,
+    /// Takes members on a node that is not ready for dead, although their kubelet reports them ready.
+    TakesUnreadyNodesForDead,
+    /// Resizes a member although another one is not healthy.
+    ResizesBesideTheUnhealthy,
+    /// Hands the leadership to members whose data is known to be wrong.
+    HandsOverToTheCorrupt,
+    /// Promotes learners whose data is known to be wrong.
+    PromotesTheCorrupt,
+    /// Removes members although only those are left whose data is known to be wrong.
+    LeavesOnlyTheCorrupt,
+    /// Replaces members again and again without a pause.
+    NeverBacksOff,
+    /// Assumes that the members agree on the desired version before they agree on any.
+    GuessesTheVersion,
+    /// Bootstraps a cluster whatever volumes of its name exist.
+    OverlooksVolumes,
+    /// Adopts volumes without a look at whose they are.
+    AdoptsTheFirstVolume,
+    /// Mistakes any cluster that answers for its own.
+    TrustsWhoeverAnswers,
 }
 
 impl Mutant {
-    pub const ALL: [Mutant; 26] = [
+    pub const ALL: [Mutant; 36] = [
         Mutant::DropsTheQuorumCheck,
         Mutant::TrustsItsCaches,
         Mutant::AddsVoters,
@@ -95,15 +115,26 @@ impl Mutant {
         Mutant::RestartsInitialMembersWithTheirData,
         Mutant::LeavesTheBudgetAsItWas,
         Mutant::CountsOnWhoIsToCome,
+        Mutant::TakesUnreadyNodesForDead,
+        Mutant::ResizesBesideTheUnhealthy,
+        Mutant::HandsOverToTheCorrupt,
+        Mutant::PromotesTheCorrupt,
+        Mutant::LeavesOnlyTheCorrupt,
+        Mutant::NeverBacksOff,
+        Mutant::GuessesTheVersion,
+        Mutant::OverlooksVolumes,
+        Mutant::AdoptsTheFirstVolume,
+        Mutant::TrustsWhoeverAnswers,
     ];
 
     /// What the simulation reports when it catches the mutant for its own defect.
     pub fn expected_violation(self) -> &'static str {
         match self {
             Mutant::DropsTheQuorumCheck => "that are left are up",
-            Mutant::TrustsItsCaches | Mutant::TakesSilenceForLoss | Mutant::CountsEveryMoment => {
-                "is given up although it has its data"
-            }
+            Mutant::TrustsItsCaches
+            | Mutant::TakesSilenceForLoss
+            | Mutant::CountsEveryMoment
+            | Mutant::TakesUnreadyNodesForDead => "is given up although it has its data",
             Mutant::AddsVoters => "votes before it has caught up",
             Mutant::PromotesWithoutAdding
             | Mutant::NeverReplaces
@@ -127,6 +158,14 @@ impl Mutant {
             }
             Mutant::LeavesTheBudgetAsItWas => "at rest, and the budget is",
             Mutant::CountsOnWhoIsToCome => "the budget keeps",
+            Mutant::ResizesBesideTheUnhealthy => "is resized while",
+            Mutant::HandsOverToTheCorrupt => "is to lead although its data is known to be wrong",
+            Mutant::PromotesTheCorrupt => "is to vote although its data is known to be wrong",
+            Mutant::LeavesOnlyTheCorrupt => "only data that is known to be wrong is left",
+            Mutant::NeverBacksOff => "is replaced again after",
+            Mutant::GuessesTheVersion => "before they agreed on any",
+            Mutant::OverlooksVolumes | Mutant::AdoptsTheFirstVolume => "although its volumes are in conflict",
+            Mutant::TrustsWhoeverAnswers => "although another cluster answers",
         }
     }
 
@@ -145,9 +184,8 @@ impl Mutant {
             }
             Mutant::LeavesTheBudgetAsItWas => {
                 let exists = observed.objects.shared.min_available.is_some();
-                planned
-                    .steps
-                    .retain(|it| !(exists && matches!(it, Step::Cluster(ClusterStep::ApplyDisruptionBudget { .. }))));
+                let is_budget = |it: &Step| matches!(it, Step::Cluster(ClusterStep::ApplyDisruptionBudget { .. }));
+                planned.steps.retain(|it| !(exists && is_budget(it)));
             }
             Mutant::CountsOnWhoIsToCome => {
                 for step in &mut planned.steps {
@@ -248,6 +286,32 @@ impl Mutant {
                 let silent = observed.objects.pods.iter().find(|(it, pod)| pod.began && !observed.is_reached(**it));
                 planned.steps.extend(silent.map(|(ordinal, _)| restart_pod(*ordinal)));
             }
+            Mutant::ResizesBesideTheUnhealthy if ["RollingOut", "RolloutHalted"].contains(&refusal) => {
+                let resized =
+                    observed.objects.outdated.iter().find(|(_, change)| change.method == UpdateMethod::Resize);
+                planned.steps.extend(resized.map(|(ordinal, _)| Step::Member(*ordinal, MemberStep::Resize)));
+            }
+            Mutant::HandsOverToTheCorrupt => {
+                let corrupt = voters().find(|voter| observed.is_corrupt(voter));
+                let corrupt = corrupt.and_then(|voter| Some((voter.ordinal?, voter.id)));
+                for step in &mut planned.steps {
+                    if let (Step::Member(_, MemberStep::MoveLeader { to, to_id, .. }), Some(corrupt)) = (step, corrupt)
+                    {
+                        (*to, *to_id) = corrupt;
+                    }
+                }
+            }
+            Mutant::PromotesTheCorrupt if refusal == "ReplacementBackoff" => {
+                let learner = observed.etcd.membership.as_ref().and_then(Membership::learner);
+                let learner =
+                    learner.and_then(|it| Some(Step::Member(it.ordinal?, MemberStep::Promote { member_id: it.id })));
+                planned.steps.extend(learner);
+            }
+            Mutant::LeavesOnlyTheCorrupt if refusal == "QuorumAtRisk" && !observed.remembered.differing.is_empty() => {
+                let leaving = voters().filter(|it| !observed.is_corrupt(it) && Some(it.id) != observed.leader());
+                let leaving = leaving.filter_map(|it| Some((it.ordinal?, it.id))).max();
+                planned.steps.extend(leaving.map(|(ordinal, member_id)| removal(ordinal, member_id)));
+            }
             Mutant::NeverReplaces => {
                 let gives_up = planned
                     .steps
@@ -272,6 +336,25 @@ impl Mutant {
                 seen.to_mut().remembered.unhealthy_since = observed.recorded.unhealthy_since.clone()
             }
             Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().recorded.oldest_log = Some("3.6.0".to_owned()),
+            Mutant::TakesUnreadyNodesForDead => {
+                let is_down = |pod: &Pod| pod.node.is_some_and(|node| node.down_since.is_some());
+                seen.to_mut().objects.pods.values_mut().filter(|pod| is_down(pod)).for_each(|pod| pod.ready = false);
+            }
+            Mutant::NeverBacksOff => seen.to_mut().objects.peers.values_mut().for_each(|peer| peer.replacement = None),
+            Mutant::GuessesTheVersion if seen.etcd.cluster_version.is_none() => seen.to_mut().agree_on_what_is_wanted(),
+            Mutant::OverlooksVolumes => seen.to_mut().objects.claims.clear(),
+            Mutant::AdoptsTheFirstVolume => {
+                let first =
+                    seen.objects.claims.values().find_map(|claim| claim.identity).map(|identity| identity.cluster_id);
+                let is_other = |claim: &Claim| claim.identity.is_some_and(|it| Some(it.cluster_id) != first);
+                seen.to_mut().objects.claims.retain(|_, claim| !is_other(claim));
+            }
+            Mutant::TrustsWhoeverAnswers => {
+                let (id, seen) = (seen.recorded.cluster_id, seen.to_mut());
+                if let (Some(id), Some(membership)) = (id, &mut seen.etcd.membership) {
+                    membership.cluster_id = id;
+                }
+            }
             Mutant::SkipsVersions | Mutant::GoesBackUnprepared => seen.to_mut().agree_on_what_is_wanted(),
             _ => {}
         }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use etcd_operator_api::MemberRole;
 
 use super::etcd::Etcd;
-use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, fits_no_node, minor_of};
+use super::strangers;
+use super::templates::{fits_no_node, method_between};
+use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, minor_of};
 use crate::cluster::observed::{
     self, Answer, BackupFirst, Claim, MemberId, Membership, Objects, Observed, Peer, Pod, Recorded, Remembered,
     SharedObjects, Wanted,
@@ -19,6 +21,9 @@ impl World {
     /// The operator's observation: Kubernetes from these objects, and etcd itself, which is always queried live.
     pub fn observe(&self, seen: &Api) -> Observed {
         let cluster = &seen.cluster;
+        let answers = self.ask(seen);
+        let strange = strangers::membership(&answers);
+        let strange_version = strange.as_ref().map(|_| "3.6.0".to_owned());
         Observed {
             names: names(),
             uid: format!("life-{}", cluster.lives),
@@ -53,15 +58,16 @@ impl World {
                 shared: SharedObjects::clone(&seen.shared),
             },
             etcd: observed::Etcd {
-                answers: self.ask(seen),
-                membership: self.known_etcd().map(Etcd::membership),
+                answers,
+                membership: strange.or_else(|| self.known_etcd().map(Etcd::membership)),
                 local_membership: self.local_membership(seen),
-                cluster_version: self.cluster_version().or_else(|| cluster.status.cluster_version.clone()).or_else(
-                    || {
+                cluster_version: strange_version
+                    .or_else(|| self.cluster_version())
+                    .or_else(|| cluster.status.cluster_version.clone())
+                    .or_else(|| {
                         let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
                         noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
-                    },
-                ),
+                    }),
                 downgrade: self.known_etcd().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
                 alarms: BTreeSet::new(),
                 compacted: None,
@@ -79,7 +85,8 @@ impl World {
 
     /// Whether the operator can reach a process.
     fn is_reached(&self, process: &Process) -> bool {
-        self.answers(process) && !self.hidden.contains(&process.machine)
+        let is_elsewhere = self.hidden.contains(&process.machine) || self.misrouted.contains(&process.machine);
+        self.answers(process) && !is_elsewhere
     }
 
     /// The cluster version that etcd reports, if a quorum can be queried.
@@ -92,8 +99,11 @@ impl World {
         let mut answers = BTreeMap::new();
         for (ordinal, pod) in seen.pods.iter() {
             let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
-            let answer =
-                if self.is_reached(process) { Ok(self.answer_of(process)) } else { Err("timed out".to_owned()) };
+            let answer = match process {
+                process if self.misrouted.contains(&process.machine) => Ok(strangers::answer(*ordinal)),
+                process if self.is_reached(process) => Ok(self.answer_of(process)),
+                _ => Err("timed out".to_owned()),
+            };
             answers.insert(*ordinal, answer);
         }
         answers
@@ -123,6 +133,7 @@ impl World {
                 .data
                 .map(|data| data.minor)
                 .or_else(|| etcd?.minor)
+                .filter(|_| etcd.is_some_and(|etcd| etcd.minor.is_some()))
                 .map(|minor| format!("3.{minor}.0")),
             db_size: 0,
             db_in_use: 0,
@@ -151,20 +162,30 @@ impl World {
 }
 
 fn see_outdated(seen: &Api) -> BTreeMap<Ordinal, SpecDiff> {
-    let is_outdated = |(ordinal, peer): (&Ordinal, &Peer)| {
-        peer.version != seen.cluster.wanted || seen.templates.get(ordinal) != Some(&seen.cluster.template)
+    let change = |ordinal: &Ordinal, peer: &Peer| {
+        let method = update_method(seen, *ordinal, peer)?;
+        Some((*ordinal, SpecDiff { fields: vec![format!("{} or its template", peer.version)], method }))
     };
-    // Resources could be changed in place, if the pod ran.
-    let method = |ordinal: &Ordinal, peer: &Peer| {
-        let is_too_large = seen.templates.get(ordinal).is_some_and(|template| fits_no_node(*template));
-        if is_too_large && peer.version == seen.cluster.wanted { UpdateMethod::Resize } else { UpdateMethod::Restart }
-    };
-    let change = |ordinal: &Ordinal, peer: &Peer| SpecDiff {
-        fields: vec![format!("{} or its template", peer.version)],
-        method: method(ordinal, peer),
-    };
-    let outdated = seen.peers.iter().filter(|(ordinal, peer)| is_outdated((ordinal, peer)));
-    outdated.map(|(ordinal, peer)| (*ordinal, change(ordinal, peer))).collect()
+    seen.peers.iter().filter_map(|(ordinal, peer)| change(ordinal, peer)).collect()
+}
+
+/// How a member follows the spec, if it is outdated.
+fn update_method(seen: &Api, ordinal: Ordinal, peer: &Peer) -> Option<UpdateMethod> {
+    let (made, wanted) = (*seen.templates.get(&ordinal)?, seen.cluster.template);
+    let pod = seen.pods.get(&ordinal).filter(|pod| !pod.deleting);
+    // A pod that was resized to more than its node has may find a node that has it.
+    let is_short = || pod.is_some_and(|pod| pod.node.is_some() && pod.template == made && fits_no_node(made));
+    let refuses = || pod.is_some_and(|pod| pod.resize_refused == Some(wanted));
+    if peer.version != seen.cluster.wanted {
+        return Some(UpdateMethod::Restart);
+    }
+    if made == wanted {
+        return is_short().then_some(UpdateMethod::Restart);
+    }
+    match method_between(made, wanted) {
+        UpdateMethod::Resize if refuses() => Some(UpdateMethod::Restart),
+        method => Some(method),
+    }
 }
 
 fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
@@ -185,5 +206,6 @@ fn see_pod(pod: &PodObject, seen: &Api) -> Pod {
 }
 
 fn see_claim(claim: &ClaimObject, seen: &Api) -> Claim {
-    Claim { node: claim.chosen.map(|node| seen.nodes[node]), ..claim.claim.clone() }
+    let too_small = claim.size < seen.cluster.size;
+    Claim { node: claim.chosen.map(|node| seen.nodes[node]), too_small, ..claim.claim.clone() }
 }

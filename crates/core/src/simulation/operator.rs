@@ -9,12 +9,15 @@ use k8s_openapi::jiff::Timestamp;
 use super::coverage::Rule;
 use super::effects::{
     Effect, apply_budget, changed, check_removal, check_restart, create_claim, create_peer, delete_claim, downgrade,
-    fence_pod, on_the_same_pod, record, recreate_peer,
+    fence_pod, on_the_same_pod, record, record_replacement, recreate_peer,
 };
+use super::in_place::{grow_claim, relabel, resize};
 use super::mutants::Mutant;
+use super::rules::{check_plan, check_status};
 use super::shared::Shared;
+use super::templates::is_refused;
 use super::trace::{all_of, brief};
-use super::world::{Api, Broken, PodObject, World, is_refused};
+use super::world::{Api, Broken, PodObject, World};
 use crate::cluster::diagnosis::unhealthy_since;
 use crate::cluster::health_history::HealthHistory;
 use crate::cluster::observed::{Claim, MemberId, Observed, Peer};
@@ -71,16 +74,24 @@ impl Operator {
     }
 
     pub fn plan(&self, world: &World) -> Plan {
-        let mut observed = self.look(world, &self.cache);
-        observed.remembered.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
-        Mutant::plan(self.mutant, &observed)
+        Mutant::plan(self.mutant, &self.look(world, &self.cache))
     }
 
     /// What it observes through these objects, together with what it remembers.
     fn look(&self, world: &World, seen: &Api) -> Observed {
         let mut observed = world.observe(seen);
         self.history.clone().keep(&mut observed);
-        observed.remembered.differing = world.differing(&self.findings).unwrap_or_default();
+        observed.remembered.differing = world.differing(&self.findings).unwrap_or_else(|| self.findings.clone());
+        observed
+    }
+
+    /// What it observes when it confirms a step. No member is replaced because of an earlier comparison.
+    fn look_again(&self, world: &World, step: &Step) -> Observed {
+        let mut observed = self.look(world, &world.api);
+        if matches!(step, Step::Member(_, MemberStep::RemoveMember { member_id, .. }) if self.findings.contains(member_id))
+        {
+            observed.remembered.differing = world.differing(&self.findings).unwrap_or_default();
+        }
         observed
     }
 
@@ -95,17 +106,11 @@ impl Operator {
         world.note_who_is_away(&observed);
         let plan = Mutant::plan(self.mutant, &observed);
         world.coverage.wait(&plan);
-        let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();
-        if changes > 0 {
-            world.coverage.judge(Rule::OneMembershipChange);
-        }
-        if changes > 1 {
-            return Err(format!("more than one membership change in a plan: {plan:?}"));
-        }
         world.note(|| match &plan.waiting {
             Some(waiting) => format!("the operator plans {} and waits: {}", all_of(&plan.steps), waiting.message),
             None => format!("the operator plans {}", all_of(&plan.steps)),
         });
+        check_plan(world, &self.cache, &observed, &plan)?;
         self.work = Some(Work { seen: self.cache.clone(), observed, plan, taken: 0, failed: Vec::new() });
         Ok(())
     }
@@ -114,8 +119,7 @@ impl Operator {
     pub fn go_on(&mut self, world: &mut World) -> Result<bool, Broken> {
         let Some(mut work) = self.work.take() else { return Ok(false) };
         let Some(step) = work.plan.steps.get(work.taken) else {
-            report(world, &work);
-            return Ok(true);
+            return report(world, &work).map(|()| true);
         };
         work.taken += 1;
         // A failed step for one member does not block the others.
@@ -128,8 +132,7 @@ impl Operator {
         world.note(|| format!("  {} {}", if effect == Effect::Done { "did" } else { "could not" }, brief(step)));
         match (effect, step.blocked_by_failure()) {
             (Effect::Failed, Blocked::Everything) => {
-                report(world, &work);
-                return Ok(true);
+                return report(world, &work).map(|()| true);
             }
             (Effect::Failed, Blocked::Member(ordinal)) => work.failed.push(ordinal),
             (Effect::Failed, Blocked::Nothing) | (Effect::Done, _) => {}
@@ -172,7 +175,7 @@ impl Operator {
         }
         if self.mutant != Some(Mutant::TrustsItsCaches)
             && step.needs_live_confirmation()
-            && !is_confirmed_by(self.mutant, step, &self.look(world, &world.api))
+            && !is_confirmed_by(self.mutant, step, &self.look_again(world, step))
         {
             return Ok(Effect::Failed);
         }
@@ -183,7 +186,7 @@ impl Operator {
             Step::Cluster(ClusterStep::RecordBootstrap(_))
             | Step::Cluster(ClusterStep::RecordClusterId(_))
             | Step::Cluster(ClusterStep::AcceptVersion(_))
-            | Step::Cluster(ClusterStep::RecordLogVersion(_)) => record(world, seen, step),
+            | Step::Cluster(ClusterStep::RecordLogVersion(_)) => record(world, seen, step)?,
             Step::Cluster(ClusterStep::TakeBackup) => return Err("nobody asked for a backup".to_owned()),
             // Objects owned by an EtcdCluster that is gone are garbage-collected at once.
             Step::Member(_, MemberStep::CreatePeer { .. }) | Step::Member(_, MemberStep::CreatePod { .. })
@@ -208,11 +211,11 @@ impl Operator {
                 })
             }
             Step::Member(ordinal, MemberStep::RecordReplacement { replacement }) => {
-                changed(world.api.peers.get_mut(ordinal), |peer| peer.replacement = Some(replacement.clone()))
+                record_replacement(world, seen, *ordinal, replacement)?
             }
             Step::Member(ordinal, MemberStep::CreateClaim { bootstrap, identity }) => {
                 let claim = Claim { bootstrap: bootstrap.clone(), identity: *identity, ..Claim::default() };
-                create_claim(world, *ordinal, claim)
+                create_claim(world, seen, *ordinal, claim)
             }
             Step::Member(ordinal, MemberStep::MarkClaim { identity, version }) => {
                 changed(world.api.claims.get_mut(ordinal), |claim| {
@@ -243,10 +246,6 @@ impl Operator {
                 world.api.peers.remove(ordinal);
                 Effect::Done
             }
-            // Only pods that can't be scheduled were created with other resources than desired, and those can't be
-            // resized in place.
-            Step::Member(_, MemberStep::Resize) => Effect::Failed,
-            // In-place changes to running pods and volumes don't matter for the rules.
             Step::Cluster(ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. })
                 if world.api.cluster.lives != seen.cluster.lives =>
             {
@@ -260,7 +259,9 @@ impl Operator {
             Step::Member(ordinal, MemberStep::RepairClaim) => {
                 changed(world.api.claims.get_mut(ordinal), |claim| claim.claim.strayed = false)
             }
-            Step::Member(_, MemberStep::Relabel) | Step::Member(_, MemberStep::GrowClaim) => Effect::Done,
+            Step::Member(ordinal, MemberStep::Relabel) => relabel(world, seen, *ordinal),
+            Step::Member(ordinal, MemberStep::Resize) => resize(world, seen, *ordinal),
+            Step::Member(ordinal, MemberStep::GrowClaim) => grow_claim(world, seen, *ordinal),
             Step::Member(_, MemberStep::AddLearner)
             | Step::Member(_, MemberStep::Promote { .. })
             | Step::Member(_, MemberStep::MoveLeader { .. })
@@ -300,6 +301,7 @@ impl Operator {
             ready: false,
             node: None,
             problem: None,
+            resize_refused: None,
             own_disk: None,
         };
         world.api.pods.insert(ordinal, pod);
@@ -311,7 +313,7 @@ impl Operator {
             return Ok(Effect::Failed);
         }
         if let Step::Member(ordinal, MemberStep::RemoveMember { member_id, .. }) = step {
-            check_removal(world, *ordinal, *member_id)?;
+            check_removal(world, *ordinal, *member_id, &self.findings)?;
         }
         world.replicate_to_a_quorum();
         let up = |world: &World, id: MemberId| {
@@ -354,11 +356,19 @@ impl Operator {
                 let Some(learner) = learner.filter(|learner| learner.started && target_is_up && in_sync) else {
                     return Ok(Effect::Failed);
                 };
+                world.coverage.judge(Rule::VotersAreSound);
+                if self.findings.contains(member_id) {
+                    return Err(format!("{member_id} is to vote although its data is known to be wrong"));
+                }
                 learner.learner = false;
             }
-            Step::Member(_, MemberStep::MoveLeader { to_id, .. }) => {
+            Step::Member(_, MemberStep::MoveLeader { to, to_id, .. }) => {
                 if !target_is_up {
                     return Ok(Effect::Failed);
+                }
+                world.coverage.judge(Rule::LeadersAreSound);
+                if self.findings.contains(to_id) {
+                    return Err(format!("c-{to} is to lead although its data is known to be wrong"));
                 }
                 etcd.leader = Some(*to_id);
             }
@@ -372,7 +382,7 @@ impl Operator {
 }
 
 /// Writes the status, unless the EtcdCluster has changed since it was read.
-fn report(world: &mut World, work: &Work) {
+fn report(world: &mut World, work: &Work) -> Result<(), Broken> {
     for ordinal in work.observed.etcd.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
         // The pod of an earlier EtcdPeer may be the one that answers.
         let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
@@ -386,15 +396,17 @@ fn report(world: &mut World, work: &Work) {
     }
     let cluster = &mut world.api.cluster;
     if cluster.version != work.seen.cluster.version {
-        return;
+        return Ok(());
     }
     let now = Time(Timestamp::from_second(world.now).unwrap());
     let status = status_to_report(&work.observed, &work.plan, &cluster.status, None, &now);
+    check_status(&work.observed, &work.plan, &status)?;
     let unhealthy = unhealthy_since(&work.observed);
     if *cluster.status != status || cluster.unhealthy_since != unhealthy {
         (cluster.status, cluster.unhealthy_since) = (Shared::new(status), unhealthy);
         cluster.version += 1;
     }
+    Ok(())
 }
 
 fn is_confirmed_by(mutant: Option<Mutant>, step: &Step, live: &Observed) -> bool {

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use etcd_operator_api::WaitReason;
+use etcd_operator_api::{EtcdClusterStatus, WaitReason};
 
 use super::coverage::Rule;
 use super::faults::version_of;
 use super::operator::Operator;
-use super::world::{Broken, Process, Storage, World, fits_no_node, is_refused, minor_of};
-use crate::cluster::observed::{DataState, MemberId, ServiceKind};
-use crate::cluster::plan::Plan;
+use super::strangers::clear_the_way;
+use super::templates::{fits_no_node, is_refused};
+use super::world::{Api, Broken, ClaimObject, Machine, Process, Storage, World, minor_of};
+use crate::cluster::observed::{DataState, MemberId, Membership, Observed, ServiceKind};
+use crate::cluster::plan::{Plan, Step};
 use crate::cluster::quorum::quorum;
+use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
 /// How many reconciles the operator may need until the cluster is in the desired state.
@@ -41,15 +44,66 @@ pub fn check(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
+/// What must hold for every plan, when it is made: what the operator asks etcd is never stale then.
+pub fn check_plan(world: &World, seen: &Api, observed: &Observed, plan: &Plan) -> Result<(), Broken> {
+    let changes = plan.steps.iter().filter(|step| step.changes_membership()).count();
+    if changes > 0 {
+        world.coverage.judge(Rule::OneMembershipChange);
+    }
+    if changes > 1 {
+        return Err(format!("more than one membership change in a plan: {plan:?}"));
+    }
+    let is_begun = observed.recorded.cluster_id.is_some() || observed.recorded.bootstrap.is_some();
+    let is_strange = observed.etcd.membership.as_ref().is_some_and(Membership::is_of_another_cluster);
+    let is_paused = observed.wanted.paused.is_some();
+    if is_strange && is_begun && !is_paused {
+        untouched(world, plan, Rule::OtherClustersAreUntouched, "another cluster answers")?;
+    }
+    if world.is_obstructed(seen) && !is_paused {
+        untouched(world, plan, Rule::ConflictsAreUntouched, "its volumes are in conflict")?;
+    }
+    let resized =
+        plan.steps.iter().filter(|step| matches!(step, Step::Member(_, MemberStep::Resize))).filter_map(Step::ordinal);
+    for (ordinal, etcd) in resized.flat_map(|ordinal| world.etcd.iter().map(move |etcd| (ordinal, etcd))) {
+        world.coverage.judge(Rule::ResizesWaitForTheOthers);
+        let mut others = etcd.members.iter().filter(|member| member.ordinal != Some(ordinal));
+        if let Some(down) = others.find(|member| !etcd.is_up(world, member)) {
+            return Err(format!("c-{ordinal} is resized while {} is down", down.id));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing that another cluster says is reported as if this one had said it.
+pub fn check_status(observed: &Observed, plan: &Plan, status: &EtcdClusterStatus) -> Result<(), Broken> {
+    let is_strange = observed.etcd.membership.as_ref().is_some_and(Membership::is_of_another_cluster);
+    let is_begun = observed.recorded.cluster_id.is_some() || observed.recorded.bootstrap.is_some();
+    let says_available =
+        |status: &EtcdClusterStatus| status.conditions.iter().any(|it| it.type_ == "Available" && it.status == "True");
+    if is_strange && is_begun && says_available(status) {
+        return Err(format!("the status says that it is available although another cluster answers: {plan:?}"));
+    }
+    Ok(())
+}
+
+fn untouched(world: &World, plan: &Plan, rule: Rule, why: &str) -> Result<(), Broken> {
+    world.coverage.judge(rule);
+    match plan.steps.first() {
+        Some(step) => Err(format!("{step:?} although {why}")),
+        None => Ok(()),
+    }
+}
+
 /// The message if there is always something left to do or to wait for.
 const NEVER_RESTS: &str = "it never comes to rest";
 
 /// The faults stop: every machine is repaired, and the user lets the operator work. Lost data stays lost, and hung
-/// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one.
+/// processes stay hung. When all members are healthy, the user may set the next minor version or the previous one; or a
+/// member wears out.
 pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
     world.note(|| "all machines are repaired".to_owned());
     for (machine, node) in world.machines.iter_mut().zip(world.api.nodes.iter_mut()) {
-        (machine.on, machine.connected, node.fenced) = (true, true, false);
+        (*machine, node.fenced) = (Machine::SOUND, false);
     }
     // Data in the only pod would be lost with any change to it.
     let is_claim_deleting = world.api.claims.values().any(|claim| claim.claim.deleting);
@@ -58,6 +112,8 @@ pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Bro
     }
     world.api.cluster.paused = false;
     world.hidden.clear();
+    world.misrouted.clear();
+    clear_the_way(world);
     while is_refused(world.api.cluster.template) || fits_no_node(world.api.cluster.template) {
         world.api.cluster.template += 1;
     }
@@ -73,6 +129,11 @@ pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Bro
     }
     if !rests? {
         return Ok(());
+    }
+    let has_data = world.disk_of(Ordinal(0)).is_some_and(|disk| world.disks[disk].data.is_some());
+    if world.api.cluster.replicas >= 3 && has_data && world.random.percent(5) {
+        world.wear = 5;
+        return settle(world, operator).map(|_| ());
     }
     for _ in 0..world.random.below(3) {
         let next = next_version(world);
@@ -122,15 +183,18 @@ fn next_version(world: &mut World) -> &'static str {
 
 /// Whether the cluster reaches the desired state. If not, too much data is lost for that.
 fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
-    for _ in 0..LOOKS {
+    let mut left = LOOKS;
+    while left > 0 {
+        left = if wears_out(world) { LOOKS } else { left - 1 };
         world.settle()?;
         check(world)?;
         operator.cache = world.api.clone();
         operator.begin(world)?;
-        let at_rest = operator.sees_nothing_to_do();
+        let has_agreed = world.etcd.as_ref().is_none_or(|etcd| etcd.minor.is_some());
+        let at_rest = operator.sees_nothing_to_do() && has_agreed && world.wear == 0;
         // Waiting is fast-forwarded, but not beyond the time for which clients stay drained.
         let pause = match operator.planned() {
-            Some(plan) if !plan.steps.is_empty() => 5,
+            Some(plan) if !plan.steps.is_empty() => world.random.one_of(&[1, 5, 5, 5]),
             Some(Plan { waiting: Some(waiting), .. }) if waiting.reason == WaitReason::Draining => 5,
             _ => 300,
         };
@@ -143,6 +207,26 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
         world.now += pause;
     }
     check_lost_for_good(world, &operator.plan(world)).map(|()| false)
+}
+
+/// A machine corrupts the data of the first member again and again; and finally the user wants no other member. Whether
+/// it just did.
+fn wears_out(world: &mut World) -> bool {
+    if world.wear == 0 || world.random.percent(70) {
+        return false;
+    }
+    let running = world.process_of(Ordinal(0)).map(|process| process.disk);
+    let Some(data) = running.and_then(|disk| world.disks[disk].data.as_mut()).filter(|data| !data.corrupt) else {
+        return false;
+    };
+    (data.corrupt, world.wear) = (true, world.wear - 1);
+    world.note(|| "c-0: its data becomes corrupt".to_owned());
+    if world.wear == 0 {
+        world.note(|| "the user wants one member".to_owned());
+        world.api.cluster.replicas = 1;
+        world.api.cluster.version += 1;
+    }
+    true
 }
 
 fn check_desired_state(world: &World) -> Result<(), Broken> {
@@ -161,6 +245,10 @@ fn check_desired_state(world: &World) -> Result<(), Broken> {
     is("processes", alive().map(|process| process.ordinal).collect())?;
     if world.storage != Storage::Ephemeral {
         is("claims", world.api.claims.keys().copied().collect())?;
+        let is_small = |claim: &ClaimObject| claim.size < world.api.cluster.size && !claim.claim.deleting;
+        if world.api.claims.values().any(is_small) {
+            return Err("at rest, and somebody's volume is too small".to_owned());
+        }
     }
     if world.api.claims.values().any(|it| it.claim.strayed && !it.claim.deleting) {
         return Err("at rest, and a claim has lost its labels".to_owned());

@@ -44,8 +44,14 @@ pub struct World {
     pub etcd: Option<Etcd>,
     /// The machines whose members only the operator can't reach: because of a network policy, say.
     pub hidden: BTreeSet<usize>,
+    /// The machines at whose addresses another etcd cluster answers the operator.
+    pub misrouted: BTreeSet<usize>,
+    /// The UID of a claim that is in the way of an EtcdCluster that was created again.
+    pub strange_claim: Option<u64>,
     /// Since when each member was unhealthy in every observation in which the others had a quorum, by ID.
     pub away_since: BTreeMap<MemberId, i64>,
+    /// How often the data of the first member will still become corrupt.
+    pub wear: u32,
     /// How many objects were ever created: the source of UIDs.
     pub made: u64,
     pub coverage: Rc<Coverage>,
@@ -83,6 +89,8 @@ pub struct Cluster {
     pub oldest_log: Option<String>,
     /// Stands for everything else that members are created from.
     pub template: u32,
+    /// The desired size of the volumes.
+    pub size: u32,
     pub paused: bool,
     pub bootstrap: Option<Bootstrap>,
     pub cluster_id: Option<ClusterId>,
@@ -105,6 +113,8 @@ pub struct PodObject {
     pub ready: bool,
     pub node: Option<usize>,
     pub problem: Option<Problem>,
+    /// The template whose resources Kubernetes refused to give it.
+    pub resize_refused: Option<u32>,
     /// The disk in the pod itself, if the data is there.
     pub own_disk: Option<usize>,
 }
@@ -116,15 +126,21 @@ pub struct ClaimObject {
     pub disk: Option<usize>,
     /// The node that was selected when the disk was provisioned.
     pub chosen: Option<usize>,
+    pub size: u32,
 }
 
+#[derive(Clone)]
 pub struct Machine {
     pub on: bool,
     /// Whether its network is connected.
     pub connected: bool,
+    /// Whether its kubelet reports it as not ready, although pods run there.
+    pub unready: bool,
 }
 
 impl Machine {
+    pub const SOUND: Machine = Machine { on: true, connected: true, unready: false };
+
     pub fn is_reachable(&self) -> bool {
         self.on && self.connected
     }
@@ -176,7 +192,8 @@ impl World {
             wanted: random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"]),
             accepted: None,
             oldest_log: None,
-            template: 0,
+            template: random.one_of(&[0, 0, 4]),
+            size: 1,
             paused: false,
             bootstrap: None,
             cluster_id: None,
@@ -196,12 +213,15 @@ impl World {
                 shared: Shared::default(),
                 nodes: Shared::new(vec![Node::default(); machines]),
             },
-            machines: (0..machines).map(|_| Machine { on: true, connected: true }).collect(),
+            machines: vec![Machine::SOUND; machines],
             disks: Vec::new(),
             processes: Vec::new(),
             etcd: None,
             hidden: BTreeSet::new(),
+            misrouted: BTreeSet::new(),
+            strange_claim: None,
             away_since: BTreeMap::new(),
+            wear: 0,
             made: 0,
             coverage,
             trace: None,
@@ -259,16 +279,6 @@ impl World {
         let claim = self.api.claims.get(&ordinal).and_then(|claim| claim.disk);
         claim.or_else(|| self.api.pods.get(&ordinal)?.own_disk)
     }
-}
-
-/// Whether Kubernetes rejects pods that are created from a template: because of an unknown class, a policy or a quota.
-pub fn is_refused(template: u32) -> bool {
-    template % 6 == 2
-}
-
-/// Whether a template requests more than any node has.
-pub fn fits_no_node(template: u32) -> bool {
-    template % 6 == 4
 }
 
 /// The minor version of a version.

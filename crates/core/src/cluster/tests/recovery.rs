@@ -2,7 +2,8 @@
 
 use super::support::*;
 use crate::cluster::observed::{
-    Alarm, AlarmKind, Claim, Defragmentation, MemberId, Node, Observed, Pod, Problem, ProblemKind, Replacement,
+    Alarm, AlarmKind, Claim, ClusterId, Defragmentation, Identity, MemberId, Node, Observed, Pod, Problem, ProblemKind,
+    Replacement,
 };
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
@@ -189,6 +190,16 @@ fn a_node_that_is_down_is_waited_for() {
 }
 
 #[test]
+fn ready_member_on_a_node_that_is_not_ready_is_left_alone() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 10_000);
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), [], "its kubelet reaches it, only the operator does not");
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = false;
+    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
+}
+
+#[test]
 fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
     let mut observed = cluster_of(3);
     node_down_for(&mut observed, 1, 1000);
@@ -349,6 +360,19 @@ fn member_that_its_node_reports_ready_is_left_alone() {
     // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
     observed.answer(1);
     observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
+}
+
+#[test]
+fn ready_member_at_whose_address_another_cluster_answers_is_left_alone() {
+    let mut observed = cluster_of(3);
+    stop_answering_for(&mut observed, 1, 10_000);
+    observed.answer(1);
+    observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().identity =
+        Identity { member_id: MemberId(7), cluster_id: ClusterId(0xbad) };
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
+    assert_eq!(steps_of(&observed), []);
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = false;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
 }
 

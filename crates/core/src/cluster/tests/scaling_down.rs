@@ -1,7 +1,7 @@
 //! The highest ordinal is removed first, never as the leader, and never if the rest would lose its quorum.
 
 use super::support::*;
-use crate::cluster::observed::{Claim, ClusterId, Identity, MemberId, Observed};
+use crate::cluster::observed::{Claim, ClusterId, Identity, MemberId, Observed, Replacement};
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
@@ -47,6 +47,24 @@ fn corrupt_voter_is_removed_before_the_healthy_leader() {
     observed.remembered.differing.insert(identity_of(1).member_id);
     observed.etcd.membership.as_mut().unwrap().members.retain(|member| member.ordinal != Some(Ordinal(0)));
     assert_eq!(steps_of(&observed).last(), Some(&remove(1)));
+}
+
+/// The corrupt one can't be replaced yet; and when it can, it gets its data from the others.
+#[test]
+fn voter_is_not_removed_if_only_corrupt_data_would_be_left() {
+    let last = Replacement { member_id: MemberId(7), at: NOW - 59, count: 1, why: "its data differs".into() };
+    for (size, answers, is_removed) in [(2, true, false), (3, true, false), (4, true, true), (2, false, false)] {
+        let mut observed = shrinking(size, 1);
+        observed.remembered.differing.insert(identity_of(0).member_id);
+        observed.objects.peers.get_mut(&Ordinal(0)).unwrap().replacement = Some(last.clone());
+        if !answers {
+            observed.stop_answering(size - 1);
+        }
+        let plan = plan(&observed);
+        let expected =
+            if is_removed { (vec![remove(size - 1)], "ReplacementBackoff") } else { (vec![], "QuorumAtRisk") };
+        assert_eq!((plan.steps.clone(), awaited(&plan)), expected, "{size} members, {answers}");
+    }
 }
 
 #[test]

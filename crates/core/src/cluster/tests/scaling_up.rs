@@ -1,7 +1,7 @@
 //! New members join one at a time, as learners, and are promoted when they have caught up.
 
 use super::support::*;
-use crate::cluster::observed::{Claim, Observed, Peer, Pod};
+use crate::cluster::observed::{Claim, MemberId, Observed, Peer, Pod, Replacement};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
 use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
@@ -55,6 +55,19 @@ fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     ];
     assert_eq!(steps[..2], expected);
     assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::AddLearner))), "{steps:?}");
+}
+
+#[test]
+fn learner_with_corrupt_data_is_not_promoted_while_its_replacement_backs_off() {
+    let mut observed = cluster_of(2);
+    observed.wanted.replicas = 3;
+    observed.join_as_running_learner(2);
+    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(2), MemberStep::Promote { .. })]));
+    observed.remembered.differing.insert(identity_of(2).member_id);
+    let last = Replacement { member_id: MemberId(7), at: NOW - 59, count: 1, why: "its data differs".into() };
+    observed.objects.peers.get_mut(&Ordinal(2)).unwrap().replacement = Some(last);
+    let plan = plan(&observed);
+    assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"));
 }
 
 #[test]

@@ -232,6 +232,17 @@ fn wait_that_needs_a_user_is_not_progressing() {
 }
 
 #[test]
+fn status_says_nothing_of_another_cluster_that_answers() {
+    let before = report(&cluster_of(3));
+    let mut wrong = cluster_of(3).with(|it| it.recorded.cluster_id = Some(ClusterId(0xbad)));
+    wrong.etcd.cluster_version = Some("3.7.0".into());
+    let status = report_after(&wrong, &before, 1);
+    assert_eq!((said(&status, "Available").0, said(&status, "Available").1), ("False", "NoQuorum"));
+    assert!(said(&status, "Available").2.contains("c-1 not answering (another etcd cluster answers)"));
+    assert_eq!((status.ready_replicas, status.cluster_version), (0, before.cluster_version));
+}
+
+#[test]
 fn status_without_changes_equals_the_previous_one() {
     for observed in [cluster_of(3), new_cluster(3), cluster_of(3).with(|it| it.wanted.replicas = 5)] {
         let before = report(&observed);
