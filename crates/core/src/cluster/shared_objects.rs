@@ -33,8 +33,9 @@ fn voters_to_keep(observed: &Observed) -> usize {
 mod tests {
     use super::*;
     use crate::cluster::plan::{is_confirmed, plan};
-    use crate::cluster::step::Blocked;
+    use crate::cluster::step::{Blocked, MemberStep};
     use crate::cluster::tests::support::{cluster_of, new_cluster, steps_of};
+    use crate::ordinal::Ordinal;
 
     fn min_available(observed: &Observed) -> Option<usize> {
         let budget = |step: &Step| match step {
@@ -101,10 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn failed_service_blocks_nothing_else() {
+    fn failed_service_budget_or_repair_blocks_nothing_else() {
         assert_eq!(service(ServiceKind::Clients).blocked_by_failure(), Blocked::Nothing);
         let budget = Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available: 2 });
         assert_eq!(budget.blocked_by_failure(), Blocked::Nothing);
+        let repair = Step::Member(Ordinal(1), MemberStep::RepairClaim);
+        assert_eq!(repair.blocked_by_failure(), Blocked::Nothing, "its member may need a pod");
         assert!(!budget.needs_live_confirmation() && !is_confirmed(&budget, &cluster_of(3)));
     }
 }

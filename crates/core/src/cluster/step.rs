@@ -179,7 +179,9 @@ impl Step {
     /// What is not done any more if the step fails: a failure for one member does not block the others.
     pub fn blocked_by_failure(&self) -> Blocked {
         match self {
-            Step::Cluster(ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. }) => Blocked::Nothing,
+            Step::Cluster(ClusterStep::ApplyService(_) | ClusterStep::ApplyDisruptionBudget { .. })
+            // A policy may refuse a label or an owner; the member needs its pod all the same.
+            | Step::Member(_, MemberStep::RepairClaim) => Blocked::Nothing,
             Step::Cluster(_) => Blocked::Everything,
             Step::Member(ordinal, _) => Blocked::Member(*ordinal),
         }

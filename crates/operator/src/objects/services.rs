@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_api::EtcdCluster;
-use etcd_operator_core::cluster::quorum::quorum;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
@@ -41,7 +40,7 @@ pub fn client_service(cluster: &EtcdCluster) -> Service {
 }
 
 /// A whole number: a percentage or `maxUnavailable` would be recalculated in the middle of a drain.
-pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> PodDisruptionBudget {
+pub fn disruption_budget(cluster: &EtcdCluster, min_available: usize) -> PodDisruptionBudget {
     let name = cluster.name_any();
     // Voters only, also those that are being drained: a ready learner does not make up for an unready voter.
     let voters_only = LabelSelectorRequirement {
@@ -50,7 +49,7 @@ pub fn disruption_budget(cluster: &EtcdCluster, voters: usize) -> PodDisruptionB
         values: Some(vec![VOTER.to_owned(), LEAVING.to_owned()]),
     };
     let spec = PodDisruptionBudgetSpec {
-        min_available: Some(IntOrString::Int(i32::try_from(quorum(voters)).unwrap_or(i32::MAX))),
+        min_available: Some(IntOrString::Int(i32::try_from(min_available).unwrap_or(i32::MAX))),
         selector: Some(LabelSelector {
             match_labels: Some(cluster_labels(&name)),
             match_expressions: Some(vec![voters_only]),

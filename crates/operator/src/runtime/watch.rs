@@ -52,6 +52,14 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Cache<K> {
         let (_, filled) = watch::channel(true);
         Cache { objects, index: Arc::new(Index::default()), filled }
     }
+
+    /// Filled, with one object.
+    pub fn holding(object: K) -> Self {
+        let (objects, mut writer) = store();
+        writer.apply_watcher_event(&Event::Apply(object));
+        let (_, filled) = watch::channel(true);
+        Cache { objects, index: Arc::new(Index::default()), filled }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

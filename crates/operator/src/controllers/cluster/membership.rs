@@ -15,7 +15,10 @@ impl Actor<'_> {
         let url = self.observation.observed.names.peer_url(ordinal);
         let doing = format!("adding {name} as a learner");
         match self.client_of_a_voter()?.add_learner(&url).await {
-            Ok(id) => self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", id)).await,
+            Ok(id) => {
+                self.tell(EventReason::MemberAdded, &name, format!("Added {name} as a learner ({})", MemberId(id)))
+                    .await
+            }
             // An earlier attempt succeeded, and its response was lost.
             Err(error) if matches!(error.cause, Cause::ExistsAlready(_)) => Ok(()),
             Err(error) => Err(etcd_error(doing, error)),

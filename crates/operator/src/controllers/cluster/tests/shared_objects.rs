@@ -2,12 +2,14 @@
 
 use etcd_operator_core::cluster::observed::ServiceKind;
 use etcd_operator_core::cluster::plan::{ClusterStep, Plan, Step};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::Fixture;
 use crate::controllers::cluster::act::carry_out;
 use crate::controllers::cluster::shared_objects::observe;
 use crate::controllers::tests::api_server::Answer::{Echo, Object, Refusal};
+use crate::runtime::watch::Cache;
 
 const SERVICES: &str = "POST /api/v1/namespaces/n/services";
 const GET_SERVICE: &str = "GET /api/v1/namespaces/n/services/c";
@@ -76,4 +78,25 @@ async fn what_no_cache_shows_is_not_as_applied() {
     let seen = observe(&it.cluster, &it.context.caches, &it.context.memories.of("n", "c"));
     assert_eq!(seen, Default::default(), "somebody deleted it, or the cache is late");
     it.api.sent();
+}
+
+#[tokio::test]
+async fn budget_is_applied_as_planned_and_counts_as_current_until_somebody_changes_it() {
+    let applied = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "c", "namespace": "n", "resourceVersion": "9"},
+        "spec": {"minAvailable": 3},
+    });
+    let mut it = Fixture::new([(BUDGETS, Object(applied.clone()))]).await;
+    let plan = Plan::steps(vec![Step::Cluster(ClusterStep::ApplyDisruptionBudget { min_available: 3 })]);
+    carry_out(&plan, it.actor()).await.unwrap();
+    assert_eq!(it.api.sent()[0].body["spec"]["minAvailable"], 3);
+    let mut budget: PodDisruptionBudget = serde_json::from_value(applied).unwrap();
+    for (version, current) in [("9", Some(3)), ("10", None)] {
+        budget.metadata.resource_version = Some(version.to_owned());
+        it.context.caches.budgets = Cache::holding(budget.clone());
+        let seen = observe(&it.cluster, &it.context.caches, &it.context.memories.of("n", "c"));
+        assert_eq!(seen.min_available, current, "version {version}");
+    }
 }
