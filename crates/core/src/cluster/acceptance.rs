@@ -11,11 +11,10 @@ use crate::cluster::versions::{VersionDecision, decide_version};
 pub fn before_any_change(observed: &Observed) -> Plan {
     match decide_version(observed) {
         VersionDecision::Possible if observed.is_version_accepted() => Plan::default(),
-        VersionDecision::Possible => {
-            let accept =
-                || Plan::steps(vec![Step::Cluster(ClusterStep::AcceptVersion(observed.wanted.version.clone()))]);
-            back_up_first(observed).or_else(accept)
-        }
+        VersionDecision::Possible => back_up_first(observed).or_else(|| {
+            let accept = observed.wanted.version.clone().map(ClusterStep::AcceptVersion);
+            Plan::steps(accept.map(Step::Cluster).into_iter().collect())
+        }),
         VersionDecision::Prepare(step) => Plan::steps(vec![step]),
         VersionDecision::Wait(waiting) => Plan { steps: Vec::new(), waiting: Some(waiting) },
         VersionDecision::Refused(why) => Plan::waiting(WaitReason::ChangeRefused, why),

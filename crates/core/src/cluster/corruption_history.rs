@@ -5,12 +5,14 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher};
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::cluster::corruption::{Hash, confirmed_by, differing_members, known_after};
 use crate::cluster::observed::{AlarmKind, MemberId, Observed};
 use crate::names::ClusterNames;
 
 /// How soon data is compared if etcd itself raises a corruption alarm, or again after an inconclusive comparison.
-const SOON: i64 = 30;
+const SOON: SignedDuration = SignedDuration::from_secs(30);
 /// Larger databases are not compared, in bytes, unless etcd raises an alarm.
 const LARGEST: i64 = 512 << 20;
 
@@ -22,7 +24,7 @@ pub struct CorruptionHistory {
 /// When a cluster was last compared, and which members are known to differ since then.
 #[derive(Clone, Debug)]
 struct Comparison {
-    at: i64,
+    at: Timestamp,
     differing: BTreeSet<MemberId>,
     /// Whether it showed which members differ.
     is_conclusive: bool,
@@ -31,8 +33,8 @@ struct Comparison {
 /// For what the members' data is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// It is done every so many seconds. `None`: the user does not want it.
-    Every(Option<i64>),
+    /// It is done every so often. `None`: the user does not want it.
+    Every(Option<SignedDuration>),
     /// A member is about to be replaced because of it, so the last comparison is not enough.
     BeforeReplacement,
 }
@@ -40,7 +42,8 @@ pub enum Occasion {
 impl CorruptionHistory {
     /// Whether the data of these voters, all of which are healthy, is compared now.
     pub fn is_due(&self, occasion: Occasion, observed: &Observed, voters: &[MemberId]) -> bool {
-        let elapsed = self.last.as_ref().map(|last| observed.now - last.at);
+        // If the clock was set back, nobody knows how long ago it was.
+        let elapsed = self.last.as_ref().map(|last| observed.elapsed_since(last.at).abs());
         match occasion {
             Occasion::BeforeReplacement => {
                 let is_inconclusive = self.last.as_ref().is_some_and(|last| !last.is_conclusive);
@@ -91,7 +94,7 @@ impl CorruptionHistory {
 }
 
 /// How often data is compared. `None` if it is not.
-fn interval(every: Option<i64>, observed: &Observed) -> Option<i64> {
+fn interval(every: Option<SignedDuration>, observed: &Observed) -> Option<SignedDuration> {
     if has_alarm(observed) { Some(every.map_or(SOON, |every| every.min(SOON))) } else { every }
 }
 
@@ -101,21 +104,21 @@ fn has_alarm(observed: &Observed) -> bool {
 
 /// A cluster that was never compared is treated as if it was at some time within the interval, so that a new process
 /// does not compare all clusters at once.
-fn sometime_within(every: i64, names: &ClusterNames, now: i64) -> Comparison {
+fn sometime_within(every: SignedDuration, names: &ClusterNames, now: Timestamp) -> Comparison {
     let mut hasher = DefaultHasher::new();
     (&names.namespace, &names.cluster).hash(&mut hasher);
-    let ago = every as f64 * (hasher.finish() % 1000) as f64 / 1000.0;
-    Comparison { at: now - ago as i64, differing: BTreeSet::new(), is_conclusive: true }
+    let ago = every.mul_f64((hasher.finish() % 1000) as f64 / 1000.0);
+    Comparison { at: now - ago, differing: BTreeSet::new(), is_conclusive: true }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::observed::Alarm;
-    use crate::cluster::tests::support::{NOW, cluster_of, identity_of};
+    use crate::cluster::tests::support::{NOW, cluster_of, identity_of, seconds};
     use crate::ordinal::Ordinal;
 
-    const HOURLY: Occasion = Occasion::Every(Some(3600));
+    const HOURLY: Occasion = Occasion::Every(Some(SignedDuration::from_hours(1)));
 
     fn ids() -> Vec<MemberId> {
         [0, 1, 2].map(|ordinal| identity_of(ordinal).member_id).to_vec()
@@ -128,7 +131,7 @@ mod tests {
     /// A history in which member 1 was found to differ an hour ago.
     fn with_a_finding() -> CorruptionHistory {
         let mut history = CorruptionHistory::default();
-        history.keep(HOURLY, Some(&hashes([1, 2, 1])), &mut cluster_of(3).with(|it| it.now -= 3600));
+        history.keep(HOURLY, Some(&hashes([1, 2, 1])), &mut cluster_of(3).with(|it| it.now -= seconds(3600)));
         history
     }
 
@@ -143,7 +146,7 @@ mod tests {
         let (mut history, mut observed) = (CorruptionHistory::default(), cluster_of(3));
         assert!(!history.is_due(HOURLY, &observed, &ids()), "not all clusters at once");
         history.keep(HOURLY, None, &mut observed);
-        observed.now = NOW + 3600;
+        observed.now = NOW + seconds(3600);
         assert!(history.is_due(HOURLY, &observed, &ids()));
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use etcd_operator_protocol::report::RefusalReason;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::cluster::observed::{
     DataState, Identity, Member, MemberId, Membership, Observed, Peer, Pod, Problem, ProblemKind,
@@ -11,16 +12,16 @@ use crate::ordinal::Ordinal;
 
 /// Used instead of `replace_after` if the user never wants members replaced: a pod is restarted when its member was
 /// unreachable for half of it.
-const REPLACE_AFTER_DEFAULT: i64 = 300;
+const REPLACE_AFTER_DEFAULT: SignedDuration = SignedDuration::from_secs(300);
 /// How long after a restart a pod is restarted again, if nothing else can be done.
-const RESTART_AGAIN_AFTER: i64 = 3600;
+const RESTART_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(3600);
 /// How long a pod may take until its first container starts: a volume that was attached elsewhere is force-detached
 /// after six minutes.
-pub const NOT_BEGUN: i64 = 900;
+pub const NOT_BEGUN: SignedDuration = SignedDuration::from_secs(900);
 /// How long a refusal of the gate counts as current.
-const REFUSAL_HOLDS: i64 = 60;
+const REFUSAL_HOLDS: SignedDuration = SignedDuration::from_secs(60);
 /// How long a defragmentation may take.
-const DEFRAGMENTATION: i64 = 600;
+const DEFRAGMENTATION: SignedDuration = SignedDuration::from_secs(600);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
@@ -30,22 +31,22 @@ pub enum Diagnosis {
     Corrupt,
     /// Its node is down, or the node that its volume is bound to.
     NodeDown {
-        since: i64,
+        since: Timestamp,
         /// Whether an administrator confirms that nothing runs there any more.
         fenced: bool,
     },
     /// It could run, but does not answer.
     Unresponsive {
-        since: i64,
+        since: Timestamp,
         /// When its pod was created, if that was later.
-        restarted: Option<i64>,
+        restarted: Option<Timestamp>,
         /// Whether any container of the pod was ever started.
         began: bool,
         /// Whether what it was created from is not known to work. If it does not, a new member would not work either.
         untested: bool,
     },
     /// Its pod should have terminated, but has not.
-    NotTerminating { since: i64 },
+    NotTerminating { since: Timestamp },
     /// It is starting, or blocked by something that would also block a new member.
     Blocked,
 }
@@ -106,7 +107,7 @@ pub fn data_loss(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> 
 fn has_stale_refusal(observed: &Observed, ordinal: Ordinal) -> bool {
     let problem = observed.objects.pods.get(&ordinal).and_then(|pod| pod.problem.as_ref());
     let refusal = problem.filter(|problem| problem.kind == ProblemKind::DataLost);
-    refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.now - at > REFUSAL_HOLDS)
+    refusal.and_then(|refusal| refusal.at).is_some_and(|at| observed.elapsed_since(at) > REFUSAL_HOLDS)
 }
 
 /// The message of the gate when it did not find the data of a member that must have some.
@@ -166,7 +167,7 @@ fn is_untested(observed: &Observed, ordinal: Ordinal) -> bool {
 /// A member does not answer during a defragmentation, which may take long.
 fn is_being_defragmented(observed: &Observed, ordinal: Ordinal) -> bool {
     let last = observed.objects.peers.get(&ordinal).and_then(|peer| peer.defragmented);
-    last.is_some_and(|last| observed.now - last.at < DEFRAGMENTATION)
+    last.is_some_and(|last| observed.elapsed_since(last.at) < DEFRAGMENTATION)
 }
 
 /// What fixes a member. Whether the others can tolerate it is decided elsewhere.
@@ -179,7 +180,7 @@ pub fn remedy_for(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
 }
 
 fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
-    let waited = |since: i64, time: i64| observed.now - since >= time;
+    let waited = |since: Timestamp, time: SignedDuration| observed.elapsed_since(since) >= time;
     match diagnosis {
         Diagnosis::DataLost(why) => Remedy::Replace(why.clone()),
         Diagnosis::Corrupt => Remedy::Replace("its data differs from that of the other members".to_owned()),
@@ -232,12 +233,12 @@ fn usual_remedy(observed: &Observed, diagnosis: &Diagnosis) -> Remedy {
     }
 }
 
-pub fn restart_after(observed: &Observed) -> i64 {
+pub fn restart_after(observed: &Observed) -> SignedDuration {
     observed.wanted.replace_after.unwrap_or(REPLACE_AFTER_DEFAULT) / 2
 }
 
 /// Since when each unhealthy member has been unhealthy, for the next reconcile.
-pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, i64> {
+pub fn unhealthy_since(observed: &Observed) -> BTreeMap<MemberId, Timestamp> {
     let since = |id: MemberId| (id, observed.recorded.unhealthy_since.get(&id).copied().unwrap_or(observed.now));
     match &observed.etcd.membership {
         Some(membership) => {

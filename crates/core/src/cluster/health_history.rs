@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use crate::cluster::observed::{MemberId, Observed};
 
 #[derive(Clone, Debug, Default)]
 pub struct HealthHistory {
     /// Since when each member was unhealthy in every observation, while a quorum answered and the cluster was not
     /// paused; by ID.
-    unhealthy: BTreeMap<MemberId, i64>,
+    unhealthy: BTreeMap<MemberId, Timestamp>,
 }
 
 impl HealthHistory {
@@ -27,9 +29,9 @@ impl HealthHistory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::tests::support::{NOW, cluster_of, identity_of};
+    use crate::cluster::tests::support::{NOW, cluster_of, identity_of, seconds};
 
-    fn look(history: &mut HealthHistory, now: i64, change: fn(&mut Observed)) -> Option<i64> {
+    fn look(history: &mut HealthHistory, now: Timestamp, change: fn(&mut Observed)) -> Option<Timestamp> {
         let mut observed = cluster_of(3);
         observed.now = now;
         observed.stop_answering(1);
@@ -42,9 +44,9 @@ mod tests {
     fn health_history_counts_only_observed_time() {
         let mut history = HealthHistory::default();
         assert_eq!(look(&mut history, NOW, |_| {}), Some(NOW));
-        assert_eq!(look(&mut history, NOW + 10, |_| {}), Some(NOW));
-        assert_eq!(look(&mut history, NOW + 20, |observed| observed.answer(1)), None);
-        assert_eq!(look(&mut history, NOW + 30, |_| {}), Some(NOW + 30), "it was well in between");
+        assert_eq!(look(&mut history, NOW + seconds(10), |_| {}), Some(NOW));
+        assert_eq!(look(&mut history, NOW + seconds(20), |observed| observed.answer(1)), None);
+        assert_eq!(look(&mut history, NOW + seconds(30), |_| {}), Some(NOW + seconds(30)), "it was well in between");
     }
 
     #[test]
@@ -52,12 +54,12 @@ mod tests {
         let mut history = HealthHistory::default();
         for (start, change) in [
             (NOW, Observed::lose_quorum as fn(&mut Observed)),
-            (NOW + 100, |observed| observed.wanted.paused = Some("so".into())),
+            (NOW + seconds(100), |observed| observed.wanted.paused = Some("so".into())),
         ] {
             assert_eq!(look(&mut history, start, |_| {}), Some(start));
-            look(&mut history, start + 20, change);
-            assert_eq!(look(&mut history, start + 30, |_| {}), Some(start + 30));
-            look(&mut history, start + 40, |observed| observed.answer(1));
+            look(&mut history, start + seconds(20), change);
+            assert_eq!(look(&mut history, start + seconds(30), |_| {}), Some(start + seconds(30)));
+            look(&mut history, start + seconds(40), |observed| observed.answer(1));
         }
     }
 }

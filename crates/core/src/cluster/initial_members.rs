@@ -4,7 +4,7 @@
 
 use sha1::{Digest, Sha1};
 
-use crate::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId};
+use crate::cluster::observed::{Bootstrap, ClusterId, Identity, MemberId, Observed};
 use crate::names::ClusterNames;
 use crate::ordinal::Ordinal;
 
@@ -19,6 +19,12 @@ pub fn cluster_id(names: &ClusterNames, bootstrap: &Bootstrap) -> ClusterId {
     members.sort_unstable();
     let bytes: Vec<u8> = members.into_iter().flat_map(|id| id.0.to_be_bytes()).collect();
     ClusterId(first_eight(&bytes))
+}
+
+/// The ID of the cluster, as recorded or as it will be. `None` if it is not known yet how it is bootstrapped.
+pub fn expected_cluster_id(observed: &Observed) -> Option<ClusterId> {
+    let of_bootstrap = |bootstrap: &Bootstrap| cluster_id(&observed.names, bootstrap);
+    observed.recorded.cluster_id.or_else(|| observed.recorded.bootstrap.as_ref().map(of_bootstrap))
 }
 
 fn member_id(names: &ClusterNames, bootstrap: &Bootstrap, ordinal: Ordinal) -> MemberId {

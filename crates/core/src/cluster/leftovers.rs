@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
+
 use crate::cluster::diagnosis::members_of_pods;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, Membership, Observed, Pod};
 use crate::cluster::step::{MemberStep, Step};
 use crate::ordinal::Ordinal;
 
 /// How long after it should have terminated a pod is force-deleted.
-const FORCE_DELETE_AFTER: i64 = 300;
+const FORCE_DELETE_AFTER: SignedDuration = SignedDuration::from_secs(300);
 
 /// Deletes what is left of members that have left the membership and are not desired: the pod and the claim, and the
 /// EtcdPeer when both are gone. A claim of this cluster is deleted even if its EtcdPeer is already gone.
@@ -74,7 +76,7 @@ pub fn bootstrap_of(observed: &Observed, cluster_id: ClusterId) -> Option<Bootst
 /// terminating.
 pub fn stop_pod_of_removed(observed: &Observed, ordinal: Ordinal, pod: &Pod) -> Option<Step> {
     let why = "its member was removed".to_owned();
-    let is_overdue = pod.deleting_since.is_some_and(|at| observed.now - at >= FORCE_DELETE_AFTER);
+    let is_overdue = pod.deleting_since.is_some_and(|at| observed.elapsed_since(at) >= FORCE_DELETE_AFTER);
     match pod.node {
         Some(node) if node.down_since.is_some() || is_overdue => {
             Some(Step::Member(ordinal, MemberStep::FencePod { why }))

@@ -1,6 +1,8 @@
 //! Maintenance of members: databases with much unused space are defragmented, and alarms whose cause is gone are
 //! disarmed. It waits until there is nothing else to do.
 
+use jiff::SignedDuration;
+
 use crate::cluster::observed::{Alarm, AlarmKind, Defragmentation, Member, MemberId, Membership, Observed};
 use crate::cluster::step::{ClusterStep, MemberStep, Plan, Step};
 use crate::ordinal::Ordinal;
@@ -11,8 +13,8 @@ const WORTHWHILE_PERCENT: i64 = 45;
 /// A database has room again if it is below this percentage of its quota.
 const ROOMY_PERCENT: i64 = 80;
 /// The minimum time between two defragmentations of the same database: in general, and when space is short.
-const PAUSE: i64 = 3600;
-const SHORT_PAUSE: i64 = 10;
+const PAUSE: SignedDuration = SignedDuration::from_secs(3600);
+const SHORT_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The alarms of members that are gone: nothing else would ever disarm them, and etcd refuses writes until then. An
 /// alarm without a member (0) is about the current ones.
@@ -77,7 +79,7 @@ fn is_worth_defragmenting(observed: &Observed, member: &Member) -> bool {
     let Some(answer) = observed.answer_of(member) else { return false };
     let peer = member.ordinal.and_then(|ordinal| observed.objects.peers.get(&ordinal));
     let last = peer.and_then(|peer| peer.defragmented);
-    let rested = |pause: i64| last.is_none_or(|last| observed.now - last.at >= pause);
+    let rested = |pause: SignedDuration| last.is_none_or(|last| observed.elapsed_since(last.at) >= pause);
     if is_out_of_space(observed) && !is_roomy(observed, answer.db_size) {
         // Room is made by compacting history. The size in use does not show that: etcd counts what a compaction frees
         // only with the next write, and there is none.

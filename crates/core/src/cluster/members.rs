@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
+
 use crate::cluster::diagnosis::data_loss;
 use crate::cluster::draining::{awaits_handover, is_leaving};
 use crate::cluster::initial_members;
@@ -15,7 +17,7 @@ use crate::cluster::versions::data_version;
 use crate::ordinal::Ordinal;
 
 /// How long a member that never ran may fail to start before its pod is recreated.
-const STARTS_WITHIN: i64 = 120;
+const STARTS_WITHIN: SignedDuration = SignedDuration::from_secs(120);
 
 /// Starts all initial members at once, with everything that they need.
 pub fn start_initial_members(observed: &Observed, bootstrap: &Bootstrap) -> Vec<Step> {
@@ -120,7 +122,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
         }
         // For a learner before it starts: the claim may belong to an earlier member, and be annotated with it.
         Some(claim) if (started || member.learner) && !claim.deleting => {
-            let version = data_version(observed, member, claim.version.as_deref());
+            let version = data_version(observed, member, claim.version.as_ref());
             if claim.identity != Some(identity) || claim.version != version {
                 steps.push(Step::Member(ordinal, MemberStep::MarkClaim { identity, version }));
             }
@@ -178,7 +180,7 @@ fn keep_member_running(observed: &Observed, membership: &Membership, ordinal: Or
 /// Whether a pod has had enough time to start and keeps failing.
 fn fails_to_start(observed: &Observed, pod: &Pod) -> bool {
     let ends = pod.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::Other);
-    ends && observed.now - pod.created >= STARTS_WITHIN
+    ends && observed.elapsed_since(pod.created) >= STARTS_WITHIN
 }
 
 fn expects_another_member(expected: Option<ExpectedData>, identity: Identity) -> bool {

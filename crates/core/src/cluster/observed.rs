@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use etcd_operator_protocol::gate::{DataState, ExpectedData, Identity};
 pub use etcd_operator_protocol::ids::{ClusterId, MemberId};
+use jiff::{SignedDuration, Timestamp};
 use semver::Version;
 
 use crate::cluster::spec_diff::SpecDiff;
 use crate::names::ClusterNames;
 use crate::ordinal::Ordinal;
 
-/// The input of every decision, by where it comes from. Maps are keyed by ordinal. Times are in seconds since 1970,
-/// durations in seconds.
+/// The input of every decision, by where it comes from. Maps are keyed by ordinal.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub names: ClusterNames,
     /// The UID of the EtcdCluster. No other object ever had it or will have it.
     pub uid: String,
-    pub now: i64,
+    pub now: Timestamp,
     pub wanted: Wanted,
     pub recorded: Recorded,
     pub objects: Objects,
@@ -40,13 +40,13 @@ pub struct Wanted {
     /// Where the cluster is marked as paused, if it is. Nothing is changed while it is.
     pub paused: Option<String>,
     /// How long a member may be unreachable before it is replaced. `None`: forever.
-    pub replace_after: Option<i64>,
+    pub replace_after: Option<SignedDuration>,
     /// Whether databases are defragmented.
     pub defragments: bool,
     /// Whether members may be replaced to move them to other volumes.
     pub migrates: bool,
-    /// The desired version of etcd, in the form `3.6.16`.
-    pub version: String,
+    /// The desired version of etcd. `None` if what is asked for is no version.
+    pub version: Option<Version>,
     /// The flags in the spec, without leading dashes.
     pub flags: Vec<String>,
 }
@@ -59,13 +59,13 @@ pub struct Recorded {
     /// The ID that etcd gave the cluster. Once it is recorded, nothing is ever bootstrapped again.
     pub cluster_id: Option<ClusterId>,
     /// The desired version that was last found possible. New members are created with it.
-    pub version: Option<String>,
+    pub version: Option<Version>,
     /// The number of voters in the last status.
     pub voters: usize,
     /// The earliest version whose entries may remain in the members' logs, if known.
-    pub oldest_log: Option<String>,
+    pub oldest_log: Option<Version>,
     /// Since when each unhealthy member has been unhealthy according to the last status, by ID.
-    pub unhealthy_since: BTreeMap<MemberId, i64>,
+    pub unhealthy_since: BTreeMap<MemberId, Timestamp>,
 }
 
 /// What exists in Kubernetes.
@@ -109,16 +109,16 @@ impl ServiceKind {
 #[derive(Clone, Debug, Default)]
 pub struct Etcd {
     /// The response of each member that was queried, or why there was none.
-    pub answers: BTreeMap<Ordinal, Result<Answer, String>>,
+    pub answers: BTreeMap<Ordinal, Result<Answer, NoAnswer>>,
     /// The membership as a quorum knows it. `None` only ever means that no quorum could be queried.
     pub membership: Option<Membership>,
     /// The membership as a member without a quorum knows it. Good enough to report, not to act on.
     pub local_membership: Option<Membership>,
     /// The cluster version that the members agreed on, as etcd reports it, or last reported it while it can't be
     /// queried.
-    pub cluster_version: Option<String>,
+    pub cluster_version: Option<Version>,
     /// The target of a downgrade that is in progress.
-    pub downgrade: Option<String>,
+    pub downgrade: Option<Version>,
     pub alarms: BTreeSet<Alarm>,
     /// The revision up to which history was compacted. Queried only when space is short.
     pub compacted: Option<i64>,
@@ -129,7 +129,7 @@ pub struct Etcd {
 pub struct Remembered {
     /// Since when each unhealthy member was observed to be unhealthy, by ID, while a quorum answered and the cluster was
     /// not paused.
-    pub unhealthy_since: BTreeMap<MemberId, i64>,
+    pub unhealthy_since: BTreeMap<MemberId, Timestamp>,
     /// The members whose data differs from that of a majority, by ID.
     pub differing: BTreeSet<MemberId>,
     /// Whether this cluster may restart members now: the number of concurrent rollouts is limited.
@@ -166,7 +166,7 @@ pub struct Peer {
     pub started: bool,
     pub deleting: bool,
     /// The version of etcd in its spec.
-    pub version: String,
+    pub version: Option<Version>,
     /// Whether its member ever answered, so that what it was created from is known to work.
     pub proven: bool,
     /// The last time that a member of this name was replaced.
@@ -177,7 +177,7 @@ pub struct Peer {
 /// The last defragmentation of a database, and the revision up to which its history was compacted by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defragmentation {
-    pub at: i64,
+    pub at: Timestamp,
     pub compacted: Option<i64>,
 }
 
@@ -186,7 +186,7 @@ pub struct Defragmentation {
 pub struct Replacement {
     /// The member that was replaced.
     pub member_id: MemberId,
-    pub at: i64,
+    pub at: Timestamp,
     /// How often members of this name were replaced in close succession.
     pub count: u32,
     pub why: String,
@@ -196,7 +196,7 @@ pub struct Replacement {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// Since when it has not reported to Kubernetes, or it is gone.
-    pub down_since: Option<i64>,
+    pub down_since: Option<Timestamp>,
     /// Whether an administrator confirms that nothing runs on it any more (the taint
     /// `node.kubernetes.io/out-of-service`).
     pub fenced: bool,
@@ -237,10 +237,10 @@ pub struct Pod {
     /// Whether the client Service routes clients to it.
     pub serves_clients: bool,
     /// Since when clients are drained from it because it is about to be restarted.
-    pub leaving_since: Option<i64>,
-    pub created: i64,
+    pub leaving_since: Option<Timestamp>,
+    pub created: Timestamp,
     /// When it should have terminated, if it is being deleted.
-    pub deleting_since: Option<i64>,
+    pub deleting_since: Option<Timestamp>,
     /// Whether any of its containers was ever started.
     pub began: bool,
     /// Whether it is fetching or restoring a backup.
@@ -259,7 +259,7 @@ pub struct Problem {
     /// As reported by Kubernetes or by the gate.
     pub message: String,
     /// When it was last observed, if known.
-    pub at: Option<i64>,
+    pub at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ pub struct Claim {
     /// The member whose data it holds.
     pub identity: Option<Identity>,
     /// The version of etcd whose minor is the earliest that can read the data.
-    pub version: Option<String>,
+    pub version: Option<Version>,
     /// The node that its volume is bound to, if any. Observed only if the pod can't be scheduled.
     pub node: Option<Node>,
     /// Whether it lacks a label or an owner that it should have, or has another one.
@@ -297,6 +297,11 @@ pub struct Claim {
     pub misfit: Option<String>,
 }
 
+/// Why a member that was queried did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoAnswer(pub String);
+
 /// What a member reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -304,9 +309,10 @@ pub struct Answer {
     /// The leader, as this member sees it.
     pub leader: Option<MemberId>,
     pub learner: bool,
-    pub version: String,
+    /// The version of etcd that it runs, unless it reports none that can be understood.
+    pub version: Option<Version>,
     /// The version whose binaries could read its data, if it reports one.
-    pub storage_version: Option<String>,
+    pub storage_version: Option<Version>,
     /// The size of its database, in bytes, and how much of that is in use.
     pub db_size: i64,
     pub db_in_use: i64,
@@ -335,13 +341,17 @@ pub struct Member {
 impl Observed {
     /// Whether the desired version was found possible.
     pub fn is_version_accepted(&self) -> bool {
-        self.recorded.version.as_ref() == Some(&self.wanted.version)
+        self.wanted.version.is_some() && self.recorded.version == self.wanted.version
     }
 
     /// The latest version of the data that is annotated on the claims: all that is left of a cluster that was deleted.
     pub fn noted_version(&self) -> Option<Version> {
-        let noted = self.objects.claims.values().filter_map(|claim| claim.version.as_deref());
-        noted.filter_map(|version| Version::parse(version).ok()).max()
+        self.objects.claims.values().filter_map(|claim| claim.version.clone()).max()
+    }
+
+    /// How long ago something was.
+    pub fn elapsed_since(&self, at: Timestamp) -> SignedDuration {
+        self.now.duration_since(at)
     }
 
     /// Whether the spec asks for a member of this ordinal.

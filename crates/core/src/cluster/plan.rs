@@ -3,6 +3,7 @@
 //! its execution may stop after any step.
 
 use etcd_operator_api::{Pace, WaitReason};
+use jiff::SignedDuration;
 
 use crate::cluster::acceptance::adopt_version;
 use crate::cluster::bootstrap::{Stage, stage_of};
@@ -83,14 +84,14 @@ fn form_cluster(observed: &Observed, bootstrap: &Bootstrap) -> Plan {
 }
 
 /// For how long after its pod was created an initial member that is ready may still be unreachable without a report.
-const REACHED_WITHIN: i64 = 60;
+const REACHED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// How many initial members answer. Members that are healthy but unreachable for the operator are reported.
 fn bootstrap_progress(observed: &Observed, bootstrap: &Bootstrap) -> String {
     let answering = observed.etcd.answers.values().filter(|answer| answer.is_ok()).count();
     let message = format!("{answering} of {} initial members answer", bootstrap.size);
     // A pod that has only just become ready may be reached at the next reconcile.
-    let is_old = |pod: &Pod| observed.now - pod.created >= REACHED_WITHIN;
+    let is_old = |pod: &Pod| observed.elapsed_since(pod.created) >= REACHED_WITHIN;
     let is_unreached = |(ordinal, pod): &(&Ordinal, &Pod)| pod.ready && is_old(pod) && !observed.is_reached(**ordinal);
     let unreached = observed.objects.pods.iter().filter(is_unreached);
     let unreached: Vec<String> = unreached.map(|(ordinal, _)| observed.names.member_name(*ordinal)).collect();

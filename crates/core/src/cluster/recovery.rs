@@ -1,6 +1,7 @@
 //! How unhealthy members are recovered: one at a time, and only in ways that the others can tolerate.
 
 use etcd_operator_api::WaitReason;
+use jiff::SignedDuration;
 
 use crate::cluster::diagnosis::{
     Diagnosis, NOT_BEGUN, Remedy, can_be_compared, diagnose, members_of_pods, remedy_for, restart_after,
@@ -11,8 +12,8 @@ use crate::cluster::step::{MemberStep, Plan, Step};
 use crate::ordinal::Ordinal;
 
 /// How long after a replacement the next one of the same name must wait; doubled each time, up to the maximum.
-const FIRST_WAIT: i64 = 60;
-const LONGEST_WAIT: i64 = 3600;
+const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(60);
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_secs(3600);
 
 /// The next step to recover unhealthy members. If nothing can be done about any of them now, the plan is the one from
 /// `otherwise`, which also reports what recovery waits for.
@@ -92,14 +93,14 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
     let last = observed.objects.peers.get(&ordinal).and_then(|peer| peer.replacement.as_ref());
     let mut steps = Vec::new();
     if last.is_none_or(|last| last.member_id != member.id) {
-        if let Some(last) = last.filter(|last| observed.now < last.at + wait_after(last)) {
+        if let Some(last) = last.filter(|last| observed.elapsed_since(last.at) < wait_after(last)) {
             let message = format!(
                 "{name} needs replacement ({why}); backing off until {} s after the last one",
-                wait_after(last)
+                wait_after(last).as_secs()
             );
             return Some(Plan::waiting(WaitReason::ReplacementBackoff, message));
         }
-        let in_succession = |last: &&Replacement| observed.now < last.at + wait_after(last) + LONGEST_WAIT;
+        let in_succession = |last: &&Replacement| observed.elapsed_since(last.at) < wait_after(last) + LONGEST_WAIT;
         let count = last.filter(in_succession).map_or(0, |last| last.count);
         let replacement = Replacement { member_id: member.id, at: observed.now, count: count + 1, why: why.to_owned() };
         steps.push(Step::Member(ordinal, MemberStep::RecordReplacement { replacement }));
@@ -126,9 +127,9 @@ fn replace(observed: &Observed, membership: &Membership, unhealthy: &UnhealthyMe
 }
 
 /// How long after a replacement the next one of the same name must wait.
-fn wait_after(last: &Replacement) -> i64 {
+fn wait_after(last: &Replacement) -> SignedDuration {
     let doublings = last.count.saturating_sub(1).min(10);
-    (FIRST_WAIT << doublings).min(LONGEST_WAIT)
+    (FIRST_WAIT * (1 << doublings)).min(LONGEST_WAIT)
 }
 
 /// Without a quorum nothing is removed. A pod that hangs may be the one missing from the quorum.
@@ -154,7 +155,7 @@ pub fn restart_unresponsive_initial_member(observed: &Observed) -> Option<Step> 
     let hangs = |pod: &Pod| pod.began && observed.wanted.durable && !pod.ready;
     let silent = observed.objects.pods.iter().find(|(ordinal, pod)| {
         let could_run = pod.node.is_some_and(|node| node.down_since.is_none()) && pod.problem.is_none();
-        let age = observed.now - pod.created;
+        let age = observed.elapsed_since(pod.created);
         // A pod that has never started waits for its volume or its image, and has nothing to lose.
         let had_its_time = (hangs(pod) && age >= restart_after(observed)) || (!pod.began && age >= NOT_BEGUN);
         // Fetching and restoring a backup may take any time.
@@ -172,7 +173,7 @@ fn restart(observed: &Observed, (ordinal, why): (Ordinal, String)) -> Option<Ste
         observed.etcd.membership.as_ref().is_none_or(has)
     };
     let is_busy = |(other, pod): (&Ordinal, &Pod)| {
-        let young = observed.now - pod.created < restart_after(observed);
+        let young = observed.elapsed_since(pod.created) < restart_after(observed);
         pod.deleting || (young && !observed.is_reached(*other))
     };
     let mut others = observed.objects.pods.iter().filter(|(other, pod)| **other != ordinal && is_member(pod));

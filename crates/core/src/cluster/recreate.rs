@@ -1,6 +1,8 @@
 //! What members are created from, and which are recreated because they never worked as they are. Members that do work
 //! follow the spec one at a time: that is [`rollout`](super::rollout).
 
+use jiff::SignedDuration;
+
 use crate::cluster::acceptance::before_any_change;
 use crate::cluster::observed::{Member, MemberId, Membership, Observed, Peer, Pod};
 use crate::cluster::quorum::quorum;
@@ -10,9 +12,9 @@ use crate::cluster::versions::{VersionDecision, decide_version, is_too_old};
 use crate::ordinal::Ordinal;
 
 /// How long a pod that runs without a known problem may take to become ready.
-const STARTS_WITHIN: i64 = 60;
+const STARTS_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How long a pod may be missing despite attempts to create it before it counts as rejected.
-const REFUSED_AFTER: i64 = 60;
+const REFUSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a new member is created from: like the others for as long as the spec may not be rolled out.
 pub fn model_of_new(observed: &Observed) -> Model {
@@ -29,7 +31,8 @@ pub fn model_of_new(observed: &Observed) -> Model {
 /// Whether a new member would be created from something else than this one was, or whether this one could not join as
 /// it is.
 pub fn is_to_be_recreated(observed: &Observed, ordinal: Ordinal) -> bool {
-    let is_late = || observed.objects.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, &peer.version));
+    let is_late =
+        || observed.objects.peers.get(&ordinal).is_some_and(|peer| is_too_old(observed, peer.version.as_ref()));
     (needs_a_new_pod(observed, ordinal) && may_use_the_spec(observed)) || is_late()
 }
 
@@ -110,7 +113,7 @@ fn may_be_recreated(observed: &Observed, ordinal: Ordinal) -> bool {
     // It may be well and only the operator can't reach it, or it has only just been started.
     let may_be_well = |pod: &Pod| {
         let runs = pod.node.is_some() && pod.problem.is_none();
-        runs && (pod.ready || observed.now - pod.created < STARTS_WITHIN)
+        runs && (pod.ready || observed.elapsed_since(pod.created) < STARTS_WITHIN)
     };
     let has_failed = |(other, peer): (&Ordinal, &Peer)| !peer.proven && !observed.objects.outdated.contains_key(other);
     // Without a quorum there is nothing to lose.
@@ -130,7 +133,7 @@ fn is_unschedulable_or_refused(observed: &Observed, ordinal: Ordinal) -> bool {
         Some(pod) => pod.node.is_none(),
         None => {
             let since = observed.member(ordinal).and_then(|member| observed.remembered.unhealthy_since.get(&member.id));
-            since.is_some_and(|since| observed.now - since >= REFUSED_AFTER)
+            since.is_some_and(|since| observed.elapsed_since(*since) >= REFUSED_AFTER)
         }
     }
 }

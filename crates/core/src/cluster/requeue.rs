@@ -32,6 +32,7 @@ mod tests {
     use etcd_operator_api::WaitReason;
 
     use super::*;
+    use crate::cluster::observed::NoAnswer;
     use crate::cluster::step::MemberStep;
     use crate::cluster::tests::support::cluster_of;
     use crate::ordinal::Ordinal;
@@ -50,7 +51,7 @@ mod tests {
         assert_eq!(after(repair, &observed), WHILE_HEALTHY, "somebody may undo it again and again");
         assert_eq!(after(Plan::waiting(WaitReason::Draining, "short"), &observed), WHILE_CHANGING);
         assert_eq!(after(Plan::waiting(WaitReason::QuorumAtRisk, "long"), &observed), WHILE_UNHEALTHY);
-        observed.etcd.answers.insert(Ordinal(2), Err("timed out".to_owned()));
+        observed.etcd.answers.insert(Ordinal(2), Err(NoAnswer("timed out".to_owned())));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY);
         observed.etcd.answers.remove(&Ordinal(2));
         assert_eq!(after(Plan::default(), &observed), WHILE_UNHEALTHY, "one was not even asked");

@@ -11,7 +11,6 @@ use crate::cluster::recreate::{reason_for, recreate, restarts};
 use crate::cluster::removal::remove_voter;
 use crate::cluster::spec_diff::UpdateMethod;
 use crate::cluster::step::{MemberStep, Plan, Step, Waiting};
-use crate::cluster::versions::is_same;
 use crate::ordinal::Ordinal;
 
 /// Whether there is nothing to change or to revert.
@@ -109,7 +108,7 @@ fn restart_follower(observed: &Observed, membership: &Membership, ordinal: Ordin
             Plan::waiting(WaitReason::RollingOut, "waiting for another member to serve clients before the next restart")
         }
         None => Plan::steps(vec![Step::Member(ordinal, MemberStep::DrainPod)]),
-        Some(since) if observed.now - since < DRAIN_TIME => {
+        Some(since) if observed.elapsed_since(since) < DRAIN_TIME => {
             let name = observed.names.member_name(ordinal);
             Plan::waiting(WaitReason::Draining, format!("draining clients from {name} before its restart"))
         }
@@ -135,12 +134,12 @@ fn wait_for_healthy_members(observed: &Observed, membership: &Membership) -> Pla
         // A member that is restarted anyway is not checked: the restart may fix it.
         let staying = member.ordinal.filter(|ordinal| !restarts(observed, *ordinal));
         let peer = staying.and_then(|ordinal| observed.objects.peers.get(&ordinal));
-        if let Some(peer) = peer.filter(|peer| !is_same(&answer.version, &peer.version)) {
+        let versions = peer.and_then(|peer| Some((peer.version.as_ref()?, answer.version.as_ref()?)));
+        // Build metadata is ignored.
+        if let Some((expected, said)) = versions.filter(|(expected, said)| said.cmp_precedence(expected).is_ne()) {
             let message = format!(
-                "{} should run etcd {} but reports {}: the image does not match its tag",
-                observed.name_of(member),
-                peer.version,
-                answer.version
+                "{} should run etcd {expected} but reports {said}: the image does not match its tag",
+                observed.name_of(member)
             );
             return Plan::waiting(WaitReason::ImageVersionMismatch, message);
         }

@@ -1,7 +1,8 @@
 //! The objects that every cluster has beside those of its members: the Services by which it is found, and the
 //! PodDisruptionBudget. If they are missing, or another client changed them, they are applied again.
 
-use crate::cluster::observed::{Observed, ServiceKind};
+use crate::cluster::initial_members::expected_cluster_id;
+use crate::cluster::observed::{Membership, Observed, ServiceKind};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::{ClusterStep, Step};
 
@@ -19,7 +20,9 @@ pub fn apply_shared_objects(observed: &Observed) -> Vec<Step> {
 /// of the desired one or of the EtcdPeers, whichever is the largest, and never fewer than so far: too many only delays
 /// evictions, too few could cost the quorum.
 fn voters_to_keep(observed: &Observed) -> usize {
-    match &observed.etcd.membership {
+    // Another cluster that answers says nothing about this one.
+    let is_ours = |it: &&Membership| expected_cluster_id(observed).is_none_or(|expected| expected == it.cluster_id);
+    match observed.etcd.membership.as_ref().filter(is_ours) {
         Some(membership) => quorum(membership.voters().count()),
         None => {
             let known = observed.recorded.voters.max(observed.objects.peers.len());
@@ -32,6 +35,7 @@ fn voters_to_keep(observed: &Observed) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::observed::ClusterId;
     use crate::cluster::plan::{is_confirmed, plan};
     use crate::cluster::step::{Blocked, MemberStep};
     use crate::cluster::tests::support::{cluster_of, new_cluster, steps_of};
@@ -73,6 +77,17 @@ mod tests {
         assert_eq!(min_available(&observed), None, "those that are to come protect nothing yet");
         observed.objects.shared.min_available = None;
         assert_eq!(min_available(&observed), Some(2));
+    }
+
+    #[test]
+    fn budget_does_not_count_voters_of_another_cluster_that_answers() {
+        let mut observed = cluster_of(5);
+        observed.recorded.voters = 5;
+        let other = observed.etcd.membership.as_mut().unwrap();
+        (other.cluster_id, other.members) = (ClusterId(0xbad), other.members[..1].to_vec());
+        assert_eq!(min_available(&observed), None);
+        observed.objects.shared.min_available = None;
+        assert_eq!(min_available(&observed), Some(3));
     }
 
     #[test]

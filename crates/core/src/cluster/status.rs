@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use etcd_operator_api::labels::selector_of_cluster;
 use etcd_operator_api::{ConditionReason, EtcdClusterStatus, MemberRole, MemberStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
+use semver::Version;
 
 use crate::cluster::diagnosis::{data_loss, known_members, unhealthy_since};
-use crate::cluster::initial_members;
+use crate::cluster::initial_members::{self, expected_cluster_id};
 use crate::cluster::maintenance::is_out_of_space;
 use crate::cluster::messages::describe;
-use crate::cluster::observed::{AlarmKind, Answer, Bootstrap, Member, MemberId, Membership, Observed, Pod};
+use crate::cluster::observed::{AlarmKind, Answer, Member, MemberId, Membership, NoAnswer, Observed, Pod};
 use crate::cluster::progress::{progress, updated};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::Plan;
@@ -39,7 +39,7 @@ pub fn status_to_report(
         cluster_id: previous.cluster_id.clone(),
         leader: leader.and_then(|leader| name_of(observed, leader)).or_else(|| previous.leader.clone()),
         members: members(observed, previous),
-        cluster_version: observed.etcd.cluster_version.clone(),
+        cluster_version: observed.etcd.cluster_version.as_ref().map(Version::to_string),
         target_version: previous.target_version.clone(),
         oldest_log_version: previous.oldest_log_version.clone(),
         observed_generation: generation,
@@ -49,18 +49,19 @@ pub fn status_to_report(
 
 /// If another cluster answers at the members' addresses, nothing that it says is about this one.
 fn about_this_cluster<'a>(observed: &'a Observed, previous: &EtcdClusterStatus) -> Cow<'a, Observed> {
-    let expected = || {
-        let of_bootstrap = |it: &Bootstrap| initial_members::cluster_id(&observed.names, it);
-        observed.recorded.cluster_id.or_else(|| observed.recorded.bootstrap.as_ref().map(of_bootstrap))
-    };
-    let is_another = |found: &Membership| expected().is_some_and(|expected| expected != found.cluster_id);
+    let is_another =
+        |found: &Membership| expected_cluster_id(observed).is_some_and(|expected| expected != found.cluster_id);
     if !observed.etcd.membership.as_ref().is_some_and(is_another) {
         return Cow::Borrowed(observed);
     }
     let mut about = observed.clone();
     about.etcd.membership = None;
-    about.etcd.answers.values_mut().for_each(|answer| *answer = Err("another etcd cluster answers".to_owned()));
-    about.etcd.cluster_version = previous.cluster_version.clone();
+    about
+        .etcd
+        .answers
+        .values_mut()
+        .for_each(|answer| *answer = Err(NoAnswer("another etcd cluster answers".to_owned())));
+    about.etcd.cluster_version = previous.cluster_version.as_deref().and_then(|it| Version::parse(it).ok());
     Cow::Owned(about)
 }
 
@@ -161,7 +162,7 @@ fn last_known_voters(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<(
 }
 
 fn out_of_space(observed: &Observed) -> String {
-    let size_of = |(ordinal, answer): (&Ordinal, &Result<Answer, String>)| {
+    let size_of = |(ordinal, answer): (&Ordinal, &Result<Answer, NoAnswer>)| {
         let answer = answer.as_ref().ok()?;
         let name = observed.names.member_name(*ordinal);
         Some(format!("{name} {} ({} in use)", mebibytes(answer.db_size), mebibytes(answer.db_in_use)))
@@ -320,7 +321,7 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatu
         // Etcd can't be queried: the members are those last known, and none of them is known to be healthy.
         let unhealthy = |member: &MemberStatus| MemberStatus {
             healthy: Some(false),
-            unhealthy_since: member.id().and_then(|id| moment(*since.get(&id).unwrap_or(&observed.now))),
+            unhealthy_since: member.id().map(|id| Time(*since.get(&id).unwrap_or(&observed.now))),
             ..member.clone()
         };
         return previous.members.iter().map(unhealthy).collect();
@@ -328,7 +329,7 @@ fn members(observed: &Observed, previous: &EtcdClusterStatus) -> Vec<MemberStatu
     let mut sorted: Vec<&Member> = membership.members.iter().collect();
     sorted.sort_by_key(|member| (member.ordinal.unwrap_or(Ordinal(u32::MAX)), member.id));
     let report = |member: &Member| MemberStatus {
-        unhealthy_since: since.get(&member.id).and_then(|since| moment(*since)),
+        unhealthy_since: since.get(&member.id).map(|since| Time(*since)),
         ..report_member(observed, member, previous)
     };
     sorted.into_iter().map(report).collect()
@@ -347,16 +348,12 @@ fn report_member(observed: &Observed, member: &Member, previous: &EtcdClusterSta
         name,
         id: member.id.to_string(),
         role: Some(role),
-        version: answer.map(|answer| answer.version.clone()),
+        version: answer.and_then(|answer| answer.version.as_ref()).map(Version::to_string),
         healthy: Some(observed.is_healthy(member)),
         db_size: answer.map(|answer| size_to_report(answer.db_size, reported_size)),
         volume_size: member.ordinal.and_then(|ordinal| observed.objects.claims.get(&ordinal)?.size.clone()),
         unhealthy_since: None,
     }
-}
-
-fn moment(seconds: i64) -> Option<Time> {
-    Timestamp::from_second(seconds).ok().map(Time)
 }
 
 /// The size of a database that is written to changes all the time. A new status is reported only when it has changed by

@@ -2,6 +2,7 @@
 //! in [`plan`](super::plan) and the files below it; the operator carries them out, and the simulation.
 
 use etcd_operator_api::WaitReason;
+use semver::Version;
 
 use crate::cluster::observed::{
     Alarm, Bootstrap, ClusterId, Defragmentation, ExpectedData, Identity, MemberId, Replacement, ServiceKind,
@@ -23,13 +24,13 @@ pub enum ClusterStep {
     /// Record that the cluster is bootstrapped. After that, nothing is bootstrapped again.
     RecordClusterId(ClusterId),
     /// Record the version that members are created with from now on.
-    AcceptVersion(String),
+    AcceptVersion(Version),
     /// Take a backup before an upgrade to another minor version.
     TakeBackup,
     /// Record that the members' logs hold no entries from before this version.
-    RecordLogVersion(String),
+    RecordLogVersion(Version),
     /// Have etcd make its data readable for an earlier version.
-    EnableDowngrade(String),
+    EnableDowngrade(Version),
     CancelDowngrade,
     Disarm(Alarm),
     /// Create a Service, or make it what it should be again.
@@ -59,7 +60,7 @@ pub enum MemberStep {
     /// when nothing else is left.
     MarkClaim {
         identity: Identity,
-        version: Option<String>,
+        version: Option<Version>,
     },
     /// Give a claim back its labels and owners. Without the labels it is in no cache, and its data would count as lost.
     RepairClaim,
@@ -236,7 +237,7 @@ pub enum Blocked {
 pub enum Model {
     Spec,
     /// The spec, but with the version that was last found possible.
-    SpecWithVersion(String),
+    SpecWithVersion(Version),
     /// The EtcdPeer of another member, because the spec may not be rolled out yet.
     Member(Ordinal),
 }

@@ -30,8 +30,8 @@ pub enum VersionDecision {
 }
 
 pub fn decide_version(observed: &Observed) -> VersionDecision {
-    let Some(wanted) = parse(&observed.wanted.version) else {
-        return VersionDecision::Refused(format!("spec.version {} is not a version", observed.wanted.version));
+    let Some(wanted) = observed.wanted.version.clone() else {
+        return VersionDecision::Refused("spec.version is not a version".to_owned());
     };
     let unknown = unknown_flags(wanted.minor, observed.wanted.flags.iter().map(String::as_str));
     if !unknown.is_empty() {
@@ -48,7 +48,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
     if observed.etcd.membership.is_none() {
         return decide_without_quorum(observed, &wanted);
     }
-    let downgrade = observed.etcd.downgrade.as_deref().and_then(parse).map(|target| target.minor);
+    let downgrade = observed.etcd.downgrade.as_ref().map(|target| target.minor);
     if downgrade.is_some_and(|target| target != wanted.minor) {
         return clean_logs(observed, &wanted)
             .unwrap_or(VersionDecision::Prepare(Step::Cluster(ClusterStep::CancelDowngrade)));
@@ -69,7 +69,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
         return may_go_down(observed, &wanted, downgrade);
     }
     // The members may already run the version in between, while etcd has not reported it yet.
-    let accepted = observed.recorded.version.as_deref().and_then(parse).map(|version| version.minor);
+    let accepted = observed.recorded.version.as_ref().map(|version| version.minor);
     if accepted.is_some_and(|accepted| accepted > current && accepted + 1 == wanted.minor) {
         return VersionDecision::Wait(not_agreed(&wanted));
     }
@@ -79,7 +79,7 @@ pub fn decide_version(observed: &Observed) -> VersionDecision {
 /// Initial members that may have started have data of the version that they were created with, even if none was
 /// observed.
 fn decide_before_bootstrap(observed: &Observed, wanted: &Version) -> VersionDecision {
-    let accepted = observed.recorded.version.as_deref().and_then(parse);
+    let accepted = observed.recorded.version.as_ref();
     match accepted.filter(|accepted| accepted.minor != wanted.minor) {
         Some(accepted) if may_have_begun(observed) => VersionDecision::Refused(format!(
             "the cluster is still bootstrapping with etcd {0}.{1}: set spec.version to a version of {0}.{1} until it answers, or \
@@ -126,7 +126,7 @@ fn too_far(wanted: &Version, current: u64) -> String {
 /// etcd can't be queried. The last known cluster version still holds, and so does the accepted version.
 fn decide_without_quorum(observed: &Observed, wanted: &Version) -> VersionDecision {
     let known = observed.etcd.cluster_version.as_ref().or(observed.recorded.version.as_ref());
-    let Some(current) = known.and_then(|version| parse(version)).map(|version| version.minor) else {
+    let Some(current) = known.map(|version| version.minor) else {
         return VersionDecision::Possible;
     };
     let is_accepted = observed.is_version_accepted();
@@ -157,9 +157,8 @@ fn is_new_enough(version: &Version) -> bool {
 fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
     let old = |version: &Version| version.minor + 1 == wanted.minor && !is_new_enough(version);
     for (ordinal, answer) in &observed.etcd.answers {
-        let Some(version) = answer.as_ref().ok().and_then(|answer| parse(&answer.version)).filter(old) else {
-            continue;
-        };
+        let version = answer.as_ref().ok().and_then(|answer| answer.version.as_ref());
+        let Some(version) = version.filter(|version| old(version)) else { continue };
         let first = FIRST_UPGRADABLE_PATCH.iter().find(|first| first.minor == version.minor);
         return VersionDecision::Refused(format!(
             "{} runs {version}, and from there etcd can't be upgraded to {}.{} safely: set spec.version to {} or a later \
@@ -167,25 +166,25 @@ fn may_go_up(observed: &Observed, wanted: &Version) -> VersionDecision {
             observed.names.member_name(*ordinal),
             wanted.major,
             wanted.minor,
-            first.unwrap_or(&version),
+            first.unwrap_or(version),
         ));
     }
     // All members may already run it, while etcd has not reported it yet.
-    let agreed = observed.etcd.cluster_version.as_deref().and_then(parse).map(|version| version.minor);
+    let agreed = observed.etcd.cluster_version.as_ref().map(|version| version.minor);
     if agreed != Some(wanted.minor - 1) {
         return VersionDecision::Wait(not_agreed(wanted));
     }
     let begin = clean_logs(observed, wanted).unwrap_or(VersionDecision::Possible);
-    if_all_are_healthy(observed, "upgraded", begin)
+    if_all_are_healthy(observed, wanted, "upgraded", begin)
 }
 
 /// etcd 3.7 exits at once if it finds entries from 3.5 in its log, even if 3.6 has run since. 3.6 drops them with a
 /// snapshot, and it writes one when it prepares for a downgrade. So a downgrade is enabled, and then cancelled. `None`
 /// if there is nothing to clean.
 fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> {
-    let oldest = observed.recorded.oldest_log.as_deref().and_then(parse);
+    let oldest = observed.recorded.oldest_log.as_ref();
     let is_clean = oldest.is_some_and(|oldest| oldest.minor >= LAST_TO_READ_3_5_LOGS);
-    let mut running = observed.etcd.answers.values().flatten().filter_map(|answer| parse(&answer.version));
+    let mut running = observed.etcd.answers.values().flatten().filter_map(|answer| answer.version.as_ref());
     if wanted.minor != CANNOT_READ_3_5_LOGS || is_clean || running.any(|version| version.minor != LAST_TO_READ_3_5_LOGS)
     {
         return None;
@@ -199,16 +198,16 @@ fn clean_logs(observed: &Observed, wanted: &Version) -> Option<VersionDecision> 
     }
     // Only a member with data of the later version proves by downgrading it that it has written a snapshot.
     let members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
-    let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse).map(|version| version.minor);
+    let storage = |answer: &Answer| answer.storage_version.as_ref().map(|version| version.minor);
     let storage: Vec<Option<u64>> = members.map(|member| observed.answer_of(member).and_then(storage)).collect();
     let all_have = |minor: u64| storage.iter().all(|storage| *storage == Some(minor));
     let before = LAST_TO_READ_3_5_LOGS - 1;
     match observed.etcd.downgrade {
         None if all_have(LAST_TO_READ_3_5_LOGS) => Some(VersionDecision::Prepare(Step::Cluster(
-            ClusterStep::EnableDowngrade(format!("{}.{before}.0", wanted.major)),
+            ClusterStep::EnableDowngrade(Version::new(wanted.major, before, 0)),
         ))),
         Some(_) if all_have(before) => Some(VersionDecision::Prepare(Step::Cluster(ClusterStep::RecordLogVersion(
-            format!("{}.{LAST_TO_READ_3_5_LOGS}.0", wanted.major),
+            Version::new(wanted.major, LAST_TO_READ_3_5_LOGS, 0),
         )))),
         _ => {
             let message = "the upgrade is being prepared: the members write snapshots, because 3.7 can't read what 3.5 left \
@@ -238,9 +237,10 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
             format!("waiting for {name} to start for the first time: etcd lets no member join during a downgrade"),
         ));
     }
-    let target = format!("{}.{}.0", wanted.major, wanted.minor);
+    let target = Version::new(wanted.major, wanted.minor, 0);
     if_all_are_healthy(
         observed,
+        wanted,
         "downgraded",
         VersionDecision::Prepare(Step::Cluster(ClusterStep::EnableDowngrade(target))),
     )
@@ -248,13 +248,12 @@ fn may_go_down(observed: &Observed, wanted: &Version, under_way: Option<u64>) ->
 
 /// Whether every member has made its data readable for the target of a downgrade.
 fn is_data_readable(observed: &Observed, wanted: &Version) -> VersionDecision {
-    let storage = |answer: &Answer| answer.storage_version.as_deref().and_then(parse);
     let ahead = observed.etcd.answers.iter().find(|(_, answer)| {
-        let storage = answer.as_ref().ok().and_then(storage);
+        let storage = answer.as_ref().ok().and_then(|answer| answer.storage_version.as_ref());
         storage.is_some_and(|storage| storage.minor > wanted.minor)
     });
     // A member that does not answer may have stopped before it did. What it was last known to have is on its claim.
-    let is_ahead = |claim: &Claim| claim.version.as_deref().and_then(parse).is_some_and(|it| it.minor > wanted.minor);
+    let is_ahead = |claim: &Claim| claim.version.as_ref().is_some_and(|it| it.minor > wanted.minor);
     let silent = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
     let mut silent = silent.filter_map(|member| member.ordinal).filter(|ordinal| !observed.is_reached(*ordinal));
     let stopped = || silent.find(|ordinal| observed.objects.claims.get(ordinal).is_some_and(is_ahead));
@@ -277,7 +276,7 @@ fn preparing(wanted: &Version, what: &str) -> Waiting {
 /// Before a version is accepted, all members must be healthy. Once it is accepted, an updated member that does not
 /// start is no reason to revert that; and a member that was never healthy since it was created may be tried with
 /// another version.
-fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision) -> VersionDecision {
+fn if_all_are_healthy(observed: &Observed, wanted: &Version, done: &str, decision: VersionDecision) -> VersionDecision {
     if observed.is_version_accepted() {
         return decision;
     }
@@ -289,9 +288,8 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
         Some(unhealthy) => VersionDecision::Wait(Waiting::new(
             WaitReason::WaitingForHealthyMembers,
             format!(
-                "waiting for {} to become healthy before the cluster is {done} to {}",
-                observed.name_of(unhealthy),
-                observed.wanted.version
+                "waiting for {} to become healthy before the cluster is {done} to {wanted}",
+                observed.name_of(unhealthy)
             ),
         )),
         None => decision,
@@ -301,9 +299,9 @@ fn if_all_are_healthy(observed: &Observed, done: &str, decision: VersionDecision
 /// The minor version that the members agree on. etcd takes some seconds to report that all of them run the new one,
 /// from which there is no way back, so the running versions count before it does; unless a downgrade is in progress.
 fn cluster_minor(observed: &Observed) -> Option<u64> {
-    let reported = observed.etcd.cluster_version.as_deref().and_then(parse)?.minor;
+    let reported = observed.etcd.cluster_version.as_ref()?.minor;
     let members = observed.etcd.membership.iter().flat_map(|membership| &membership.members);
-    let running = members.map(|member| Some(parse(&observed.answer_of(member)?.version)?.minor));
+    let running = members.map(|member| Some(observed.answer_of(member)?.version.as_ref()?.minor));
     let lowest = running.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
     match lowest.filter(|_| observed.etcd.downgrade.is_none()) {
         Some(lowest) => Some(reported.max(lowest)),
@@ -312,32 +310,19 @@ fn cluster_minor(observed: &Observed) -> Option<u64> {
 }
 
 /// Whether the members have agreed on a version that is too new for this one.
-pub fn is_too_old(observed: &Observed, version: &str) -> bool {
-    let minor = parse(version).map(|version| version.minor);
-    cluster_minor(observed).is_some_and(|current| minor.is_some_and(|minor| minor < current))
+pub fn is_too_old(observed: &Observed, version: Option<&Version>) -> bool {
+    cluster_minor(observed).is_some_and(|current| version.is_some_and(|version| version.minor < current))
 }
 
 /// The version of etcd whose minor is the earliest that can read a member's data, as etcd reports it, or as annotated
 /// if it reports none; with the last patch of that minor that ran.
-pub fn data_version(observed: &Observed, member: &Member, noted: Option<&str>) -> Option<String> {
+pub fn data_version(observed: &Observed, member: &Member, noted: Option<&Version>) -> Option<Version> {
     let answer = observed.answer_of(member).filter(|answer| answer.identity.member_id == member.id);
     let said = answer.map(|answer| [answer.storage_version.as_ref(), observed.etcd.cluster_version.as_ref()]);
-    let Some(data) = said.into_iter().flatten().flatten().filter_map(|version| parse(version)).max() else {
-        return noted.map(str::to_owned);
+    let Some(data) = said.into_iter().flatten().flatten().max() else {
+        return noted.cloned();
     };
-    let runs = answer.map(|answer| answer.version.as_str());
-    let mut patches = [runs, noted].into_iter().flatten().filter_map(parse).filter(|it| it.minor == data.minor);
-    Some(format!("{}.{}.{}", data.major, data.minor, patches.next().map_or(0, |version| version.patch)))
-}
-
-/// Whether a binary that reports one version is the expected one. Build metadata is ignored.
-pub fn is_same(said: &str, asked_for: &str) -> bool {
-    match (parse(said), parse(asked_for)) {
-        (Some(said), Some(asked_for)) => said.cmp_precedence(&asked_for).is_eq(),
-        _ => said == asked_for,
-    }
-}
-
-fn parse(text: &str) -> Option<Version> {
-    Version::parse(text).ok()
+    let runs = answer.and_then(|answer| answer.version.as_ref());
+    let mut patches = [runs, noted].into_iter().flatten().filter(|it| it.minor == data.minor);
+    Some(Version::new(data.major, data.minor, patches.next().map_or(0, |version| version.patch)))
 }

@@ -5,11 +5,12 @@ use std::collections::btree_map::Entry;
 
 use super::coverage::Rule;
 use super::etcd::Etcd;
-use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World, minor_of};
+use super::world::{Api, Broken, ClaimObject, PodObject, REPLACE_AFTER, Storage, World};
 use crate::cluster::observed::{Claim, Member, MemberId, Peer, Replacement};
 use crate::cluster::plan::{Model, Step};
 use crate::cluster::quorum::quorum;
 use crate::cluster::step::ClusterStep;
+use crate::cluster::tests::support::seconds;
 use crate::ordinal::Ordinal;
 
 /// Whether a step took effect, or failed as it may fail in a real cluster.
@@ -30,7 +31,7 @@ pub fn record(world: &mut World, seen: &Api, step: &Step) -> Result<Effect, Brok
     cluster.version += 1;
     match step {
         Step::Cluster(ClusterStep::RecordBootstrap(bootstrap)) => {
-            (cluster.bootstrap, cluster.accepted) = (Some(bootstrap.clone()), Some(seen.cluster.wanted.to_owned()));
+            (cluster.bootstrap, cluster.accepted) = (Some(bootstrap.clone()), Some(seen.cluster.wanted.clone()));
             cluster.oldest_log = cluster.accepted.clone();
         }
         Step::Cluster(ClusterStep::AcceptVersion(version)) => {
@@ -61,8 +62,8 @@ pub fn apply_budget(world: &mut World, min_available: usize) -> Result<Effect, B
 pub fn create_peer(world: &mut World, seen: &Api, ordinal: Ordinal, model: &Model) -> Effect {
     let template = seen.cluster.template;
     let (version, template) = match model {
-        Model::Spec => (seen.cluster.wanted.to_owned(), template),
-        Model::SpecWithVersion(version) => (version.clone(), template),
+        Model::Spec => (Some(seen.cluster.wanted.clone()), template),
+        Model::SpecWithVersion(version) => (Some(version.clone()), template),
         Model::Member(other) => match (seen.peers.get(other), seen.templates.get(other)) {
             (Some(peer), Some(template)) => (peer.version.clone(), *template),
             _ => return Effect::Failed,
@@ -114,8 +115,8 @@ pub fn downgrade(world: &mut World, step: &Step) -> Effect {
     let has_quorum = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
     let Some(etcd) = world.etcd.as_mut().filter(|_| has_quorum) else { return Effect::Failed };
     etcd.downgrade = match step {
-        Step::Cluster(ClusterStep::EnableDowngrade(version)) if etcd.minor == Some(minor_of(version) + 1) => {
-            Some(minor_of(version))
+        Step::Cluster(ClusterStep::EnableDowngrade(version)) if etcd.minor == Some(version.minor + 1) => {
+            Some(version.minor)
         }
         Step::Cluster(ClusterStep::EnableDowngrade(_)) => return Effect::Failed,
         _ => None,
@@ -186,9 +187,9 @@ pub fn record_replacement(
     // If the last one does not show in the cache, the removal that follows is not confirmed.
     if let Some(last) = last(&world.api).filter(|it| last(seen).as_ref() == Some(it)) {
         world.coverage.judge(Rule::ReplacementsBackOff);
-        let passed = world.now - last.at;
-        if last.member_id != replacement.member_id && passed < 60 {
-            return Err(format!("c-{ordinal} is replaced again after {passed} s"));
+        let passed = world.now.duration_since(last.at);
+        if last.member_id != replacement.member_id && passed < seconds(60) {
+            return Err(format!("c-{ordinal} is replaced again after {} s", passed.as_secs()));
         }
     }
     Ok(changed(world.api.peers.get_mut(&ordinal), |peer| peer.replacement = Some(replacement.clone())))
@@ -255,8 +256,9 @@ pub fn check_removal(
     let disk = world.disk_of(ordinal).map(|disk| &world.disks[disk]);
     let keeps_its_data = claim.is_none_or(|claim| !claim.claim.deleting)
         && disk.and_then(|disk| disk.data).is_some_and(|data| data.identity.member_id == id && !data.corrupt);
-    let away_for_long = world.away_since.get(&id).is_some_and(|since| world.now - since >= REPLACE_AFTER)
-        && !etcd.is_up(world, leaving);
+    let away_for_long =
+        world.away_since.get(&id).is_some_and(|since| world.now.duration_since(*since) >= REPLACE_AFTER)
+            && !etcd.is_up(world, leaving);
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
     // An unreachable learner is removed for a voter that is needed more: its data is only a copy.
     let is_out_of_reach = |machine: &usize| world.hidden.contains(machine) || world.misrouted.contains(machine);

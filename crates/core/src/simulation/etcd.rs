@@ -2,7 +2,7 @@
 //! is assumed to work; that it has the majorities that it relies on is not.
 
 use super::coverage::Rule;
-use super::world::{Broken, Process, World, minor_of};
+use super::world::{Broken, Process, World};
 use crate::cluster::initial_members::{cluster_id, identity_of};
 use crate::cluster::observed::{Bootstrap, ClusterId, Member, MemberId, Membership};
 use crate::cluster::quorum::quorum;
@@ -127,7 +127,7 @@ impl World {
     /// member's data follows some time later.
     fn agree_on_a_version(&mut self, etcd: &mut Etcd, up: &[MemberId]) {
         let running = self.processes.iter().filter(|process| up.contains(&process.identity.member_id));
-        let minors: Vec<u64> = running.map(|process| minor_of(&process.version)).collect();
+        let minors: Vec<u64> = running.map(|process| process.version.minor).collect();
         let lowest = minors.iter().copied().min().unwrap_or_default();
         let all_are_up = up.len() == etcd.members.len();
         match (etcd.minor, etcd.downgrade) {
@@ -144,7 +144,7 @@ impl World {
         let slow = Ordinal(self.random.below(6) as u32);
         for process in self.processes.iter().filter(|it| up.contains(&it.identity.member_id) && it.ordinal != slow) {
             if let (Some(data), Some(agreed)) = (&mut self.disks[process.disk].data, etcd.minor) {
-                let runs = minor_of(&process.version);
+                let runs = process.version.minor;
                 // It writes a snapshot to make its data readable for an earlier version.
                 data.oldest_log = if agreed < data.minor { runs } else { data.oldest_log.min(runs) };
                 data.minor = agreed;

@@ -4,6 +4,7 @@ use super::operator::Operator;
 use super::strangers::{clear_the_way, get_in_the_way};
 use super::world::{Broken, Machine, Process, Storage, World};
 use crate::cluster::observed::{MemberId, ServiceKind, SharedObjects};
+use crate::cluster::tests::support::{seconds, version};
 use crate::ordinal::Ordinal;
 
 /// One event. `WEIGHTS` has how often each happens.
@@ -119,7 +120,7 @@ pub fn strike(world: &mut World, operator: &mut Operator) -> Result<(), Broken> 
         }
         Event::Settle => world.settle().map(|()| true)?,
         Event::TimePasses => {
-            world.now += world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]);
+            world.now += seconds(world.random.one_of(&[1, 5, 20, 60, 160, 310, 4000]));
             world.probe_pods();
             true
         }
@@ -194,7 +195,13 @@ fn strike_machine(world: &mut World, number: usize, event: Event) -> bool {
         Event::PowerOff => machine.on = false,
         Event::PowerOn => machine.on = true,
         Event::Cut => machine.connected = false,
-        Event::Unready => machine.unready = true,
+        Event::Unready => {
+            machine.unready = true;
+            // What cuts a kubelet off may cut the operator off, while the members reach each other.
+            if world.random.percent(50) {
+                world.hidden.insert(number);
+            }
+        }
         Event::BeReady => machine.unready = false,
         _ => machine.connected = true,
     }
@@ -287,18 +294,18 @@ fn strike_disk(world: &mut World, ordinal: Ordinal, event: Event) -> bool {
 
 fn edit(world: &mut World, event: Event) {
     let replicas = world.random.one_of(&[1, 2, 3, 3, 4, 5]);
-    let version = world.random.one_of(&VERSIONS);
+    let wanted = world.random.one_of(&VERSIONS);
     let cluster = &mut world.api.cluster;
     match event {
         Event::Scale => cluster.replicas = replicas,
-        Event::ChangeVersion => cluster.wanted = version,
+        Event::ChangeVersion => cluster.wanted = version(wanted),
         Event::ChangeTemplate => cluster.template += 1,
         Event::GrowVolumes => cluster.size += 1,
         Event::Pause => cluster.paused = true,
         _ => cluster.paused = false,
     }
     cluster.version += 1;
-    let (replicas, wanted, template) = (cluster.replicas, cluster.wanted, cluster.template);
+    let (replicas, wanted, template) = (cluster.replicas, cluster.wanted.clone(), cluster.template);
     world.note(|| format!("the user: {event:?} (replicas {replicas}, version {wanted}, template {template})"));
 }
 

@@ -3,11 +3,12 @@
 
 use etcd_operator_protocol::gate::{DataDirContents, StartDecision, decide_start};
 use etcd_operator_protocol::report::Refusal;
+use semver::Version;
 
 use super::coverage::Rule;
 use super::etcd::Etcd;
 use super::templates::fits_no_node;
-use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World, minor_of};
+use super::world::{Broken, DataDir, Disk, PodObject, Process, Storage, World};
 use crate::cluster::initial_members::identity_of;
 use crate::cluster::observed::{Bootstrap, Identity, Problem, ProblemKind};
 use crate::cluster::tests::support::names;
@@ -191,10 +192,10 @@ impl World {
 
     fn start_etcd(&mut self, ordinal: Ordinal, pod: &PodObject, disk: usize) -> Result<Option<Problem>, Broken> {
         let crash = |why: &str| Ok(Some(Problem::new(ProblemKind::Other, why)));
-        if pod.version.ends_with(".98") {
+        if pod.version.patch == 98 {
             return Ok(Some(Problem::new(ProblemKind::NoImage, "there is no such image")));
         }
-        if pod.version.ends_with(".99") {
+        if pod.version.patch == 99 {
             return crash("this version does not run");
         }
         self.forget_the_version_of_what_is_lost();
@@ -202,7 +203,7 @@ impl World {
             return crash("its data or its log is not readable for this version");
         }
         self.check_version(ordinal, &pod.version, disk)?;
-        let minor = minor_of(&pod.version);
+        let minor = pod.version.minor;
         let data = match self.disks[disk].data {
             Some(data) => data,
             None => match self.identity_to_start_with(ordinal, pod)? {
@@ -240,8 +241,8 @@ impl World {
     /// Whether a version can't read the data on a disk, and the operator could not know: etcd could not be queried, or
     /// was not yet known to exist. That does no harm, and neither does a version that is too old for the others but has
     /// no data to lose.
-    fn shows_only_now(&self, version: &str, disk: usize) -> bool {
-        let minor = minor_of(version);
+    fn shows_only_now(&self, version: &Version, disk: usize) -> bool {
+        let minor = version.minor;
         let Some(data) = self.disks[disk].data else {
             let agreed = self.etcd.as_ref().and_then(|etcd| etcd.minor);
             return agreed.is_some_and(|agreed| minor < agreed);
@@ -266,8 +267,8 @@ impl World {
 
     /// Versions change by one minor at a time, down only with data that was made readable for it, and up only from a
     /// patch from which it is safe.
-    fn check_version(&self, ordinal: Ordinal, version: &str, disk: usize) -> Result<(), Broken> {
-        let minor = minor_of(version);
+    fn check_version(&self, ordinal: Ordinal, version: &Version, disk: usize) -> Result<(), Broken> {
+        let minor = version.minor;
         if self.disks[disk].data.is_some() {
             self.coverage.judge(Rule::DataIsReadable);
         }
@@ -285,7 +286,7 @@ impl World {
         let Some(agreed) = self.etcd.as_ref().and_then(|etcd| etcd.minor) else {
             let Some(other) = self.processes.iter().find(is_member) else { return Ok(()) };
             self.coverage.judge(Rule::VersionsWaitForAgreement);
-            let is_same = minor_of(&other.version) == minor;
+            let is_same = other.version.minor == minor;
             let how = || format!("c-{ordinal} starts as {version} beside {}, before they agreed on any", other.version);
             return if is_same { Ok(()) } else { Err(how()) };
         };
@@ -298,12 +299,12 @@ impl World {
                 "c-{ordinal} starts as {version} and skips a minor version: the others are at 3.{agreed}"
             ));
         }
-        let is_earlier = |it: &&Process| is_member(it) && minor_of(&it.version) < minor;
+        let is_earlier = |it: &&Process| is_member(it) && it.version.minor < minor;
         let mut earlier = self.processes.iter().filter(is_earlier).peekable();
         if earlier.peek().is_some() {
             self.coverage.judge(Rule::UpgradesStartFromSafePatches);
         }
-        match earlier.find(|it| ["3.5.20", "3.6.10"].contains(&&*it.version)) {
+        match earlier.find(|it| [Version::new(3, 5, 20), Version::new(3, 6, 10)].contains(&it.version)) {
             Some(old) => {
                 Err(format!("c-{ordinal} starts as {version} beside {}, which is too old for that", old.version))
             }

@@ -14,6 +14,7 @@
 //! make simulate SEED=4711         one of them, traced step by step
 //! ```
 
+use crate::cluster::tests::support::seconds;
 mod coverage;
 mod effects;
 mod etcd;
@@ -87,7 +88,7 @@ fn live(world: &mut World, operator: &mut Operator) -> Result<(), Broken> {
             operator.cache = world.api.clone();
             operator.reconcile(world)?;
             world.settle()?;
-            world.now += 5;
+            world.now += seconds(5);
         }
     }
     for _ in 0..world.random.below(150) {
@@ -179,30 +180,5 @@ fn the_same_seed_tells_the_same_story() {
             [(); 2].map(|()| tell(seed, None, true, &Rc::default()).unwrap_or_else(|failure| panic!("{failure}")));
         assert_eq!(stories[0], stories[1]);
         assert!(stories[0].len() > 1, "a story has more to tell than its beginning");
-    }
-}
-
-// TEMPORARY SURVEY
-#[test]
-fn survey() {
-    let seeds = number_from_environment("SIMULATE_SEEDS").unwrap_or(SEEDS);
-    let first = number_from_environment("SIMULATE_FIRST").unwrap_or(0);
-    let coverage = Rc::new(Coverage::default());
-    let mut found: std::collections::BTreeMap<String, (u64, Vec<u64>)> = Default::default();
-    for seed in first..first + seeds {
-        if let Err(failure) = tell(seed, None, false, &coverage) {
-            let text: String =
-                failure.broken.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).take(150).collect();
-            let entry = found.entry(text).or_default();
-            entry.0 += 1;
-            if entry.1.len() < 5 {
-                entry.1.push(seed);
-            }
-        }
-    }
-    println!("{coverage}");
-    println!("MISSING {:?}", coverage.missing());
-    for (text, (count, seeds)) in found {
-        println!("SURVEY {count} {seeds:?} {text}");
     }
 }

@@ -9,6 +9,7 @@ use crate::cluster::quorum::quorum;
 use crate::cluster::scaling::next_membership_change;
 use crate::cluster::spec_diff::UpdateMethod;
 use crate::cluster::step::{ClusterStep, MemberStep};
+use crate::cluster::tests::support::version;
 use crate::ordinal::Ordinal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,7 +336,7 @@ impl Mutant {
             Mutant::CountsEveryMoment => {
                 seen.to_mut().remembered.unhealthy_since = observed.recorded.unhealthy_since.clone()
             }
-            Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().recorded.oldest_log = Some("3.6.0".to_owned()),
+            Mutant::ForgetsWhoWroteTheLogs => seen.to_mut().recorded.oldest_log = Some(version("3.6.0")),
             Mutant::TakesUnreadyNodesForDead => {
                 let is_down = |pod: &Pod| pod.node.is_some_and(|node| node.down_since.is_some());
                 seen.to_mut().objects.pods.values_mut().filter(|pod| is_down(pod)).for_each(|pod| pod.ready = false);
@@ -366,7 +367,7 @@ impl Observed {
     /// As if the members had agreed on the desired version.
     fn agree_on_what_is_wanted(&mut self) {
         let wanted = self.wanted.version.clone();
-        self.etcd.cluster_version = Some(wanted.clone());
+        self.etcd.cluster_version = wanted.clone();
         for answer in self.etcd.answers.values_mut().flatten() {
             answer.storage_version = None;
             if answer.version > wanted {

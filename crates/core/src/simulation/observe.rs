@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etcd_operator_api::MemberRole;
+use semver::Version;
 
 use super::etcd::Etcd;
 use super::strangers;
 use super::templates::{fits_no_node, method_between};
-use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World, minor_of};
+use super::world::{Api, ClaimObject, PodObject, Process, REPLACE_AFTER, Storage, World};
 use crate::cluster::observed::{
-    self, Answer, BackupFirst, Claim, MemberId, Membership, Objects, Observed, Peer, Pod, Recorded, Remembered,
-    SharedObjects, Wanted,
+    self, Answer, BackupFirst, Claim, MemberId, Membership, NoAnswer, Objects, Observed, Peer, Pod, Recorded,
+    Remembered, SharedObjects, Wanted,
 };
 use crate::cluster::quorum::quorum;
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
-use crate::cluster::tests::support::names;
+use crate::cluster::tests::support::{names, version};
 use crate::ordinal::Ordinal;
 
 impl World {
@@ -23,7 +24,7 @@ impl World {
         let cluster = &seen.cluster;
         let answers = self.ask(seen);
         let strange = strangers::membership(&answers);
-        let strange_version = strange.as_ref().map(|_| "3.6.0".to_owned());
+        let strange_version = strange.as_ref().map(|_| version("3.6.0"));
         Observed {
             names: names(),
             uid: format!("life-{}", cluster.lives),
@@ -37,7 +38,7 @@ impl World {
                 replace_after: Some(REPLACE_AFTER),
                 defragments: true,
                 migrates: false,
-                version: cluster.wanted.to_owned(),
+                version: Some(cluster.wanted.clone()),
                 flags: Vec::new(),
             },
             recorded: Recorded {
@@ -63,12 +64,12 @@ impl World {
                 local_membership: self.local_membership(seen),
                 cluster_version: strange_version
                     .or_else(|| self.cluster_version())
-                    .or_else(|| cluster.status.cluster_version.clone())
+                    .or_else(|| cluster.status.cluster_version.as_deref().map(version))
                     .or_else(|| {
-                        let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_deref());
-                        noted.map(minor_of).max().map(|minor| format!("3.{minor}.0"))
+                        let noted = seen.claims.values().filter_map(|claim| claim.claim.version.as_ref());
+                        noted.map(|noted| noted.minor).max().map(|minor| Version::new(3, minor, 0))
                     }),
-                downgrade: self.known_etcd().and_then(|etcd| etcd.downgrade).map(|minor| format!("3.{minor}.0")),
+                downgrade: self.known_etcd().and_then(|etcd| etcd.downgrade).map(|minor| Version::new(3, minor, 0)),
                 alarms: BTreeSet::new(),
                 compacted: None,
             },
@@ -90,19 +91,19 @@ impl World {
     }
 
     /// The cluster version that etcd reports, if a quorum can be queried.
-    fn cluster_version(&self) -> Option<String> {
-        Some(format!("3.{}.0", self.known_etcd()?.minor?))
+    fn cluster_version(&self) -> Option<Version> {
+        Some(Version::new(3, self.known_etcd()?.minor?, 0))
     }
 
     /// Queries every known pod at its known address: a pod that is gone does not answer.
-    fn ask(&self, seen: &Api) -> BTreeMap<Ordinal, Result<Answer, String>> {
+    fn ask(&self, seen: &Api) -> BTreeMap<Ordinal, Result<Answer, NoAnswer>> {
         let mut answers = BTreeMap::new();
         for (ordinal, pod) in seen.pods.iter() {
             let Some(process) = self.processes.iter().find(|process| process.pod == pod.uid) else { continue };
             let answer = match process {
                 process if self.misrouted.contains(&process.machine) => Ok(strangers::answer(*ordinal)),
                 process if self.is_reached(process) => Ok(self.answer_of(process)),
-                _ => Err("timed out".to_owned()),
+                _ => Err(NoAnswer("timed out".to_owned())),
             };
             answers.insert(*ordinal, answer);
         }
@@ -127,14 +128,14 @@ impl World {
             identity: process.identity,
             leader: quorum.and_then(|etcd| etcd.leader),
             learner,
-            version: process.version.clone(),
+            version: Some(process.version.clone()),
             // A process whose disk was emptied underneath does not know it.
             storage_version: self.disks[process.disk]
                 .data
                 .map(|data| data.minor)
                 .or_else(|| etcd?.minor)
                 .filter(|_| etcd.is_some_and(|etcd| etcd.minor.is_some()))
-                .map(|minor| format!("3.{minor}.0")),
+                .map(|minor| Version::new(3, minor, 0)),
             db_size: 0,
             db_in_use: 0,
             reads: member.is_some() && !learner && quorum.is_some(),
@@ -164,7 +165,7 @@ impl World {
 fn see_outdated(seen: &Api) -> BTreeMap<Ordinal, SpecDiff> {
     let change = |ordinal: &Ordinal, peer: &Peer| {
         let method = update_method(seen, *ordinal, peer)?;
-        Some((*ordinal, SpecDiff { fields: vec![format!("{} or its template", peer.version)], method }))
+        Some((*ordinal, SpecDiff { fields: vec![format!("{:?} or its template", peer.version)], method }))
     };
     seen.peers.iter().filter_map(|(ordinal, peer)| change(ordinal, peer)).collect()
 }
@@ -176,7 +177,7 @@ fn update_method(seen: &Api, ordinal: Ordinal, peer: &Peer) -> Option<UpdateMeth
     // A pod that was resized to more than its node has may find a node that has it.
     let is_short = || pod.is_some_and(|pod| pod.node.is_some() && pod.template == made && fits_no_node(made));
     let refuses = || pod.is_some_and(|pod| pod.resize_refused == Some(wanted));
-    if peer.version != seen.cluster.wanted {
+    if peer.version.as_ref() != Some(&seen.cluster.wanted) {
         return Some(UpdateMethod::Restart);
     }
     if made == wanted {

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 
 use super::coverage::Rule;
 use super::effects::{
@@ -281,7 +280,7 @@ impl Operator {
             return Ok(Effect::Failed);
         }
         let template = world.api.templates.get(&ordinal).copied().unwrap_or_default();
-        let Some(version) = world.api.peers.get(&ordinal).map(|peer| peer.version.clone()) else {
+        let Some(version) = world.api.peers.get(&ordinal).and_then(|peer| peer.version.clone()) else {
             return Ok(Effect::Failed);
         };
         if world.api.pods.contains_key(&ordinal) || is_refused(template) {
@@ -385,9 +384,9 @@ impl Operator {
 fn report(world: &mut World, work: &Work) -> Result<(), Broken> {
     for ordinal in work.observed.etcd.answers.iter().filter(|(_, answer)| answer.is_ok()).map(|(ordinal, _)| ordinal) {
         // The pod of an earlier EtcdPeer may be the one that answers.
-        let made_from = work.seen.pods.get(ordinal).map(|pod| (&pod.version, pod.template));
+        let made_from = work.seen.pods.get(ordinal).map(|pod| (Some(&pod.version), pod.template));
         let template = world.api.templates.get(ordinal).copied().unwrap_or_default();
-        let is_same = |peer: &Peer| Some((&peer.version, template)) == made_from;
+        let is_same = |peer: &Peer| Some((peer.version.as_ref(), template)) == made_from;
         if world.api.peers.get(ordinal).is_some_and(|peer| !peer.proven && is_same(peer))
             && let Some(peer) = world.api.peers.get_mut(ordinal)
         {
@@ -398,7 +397,7 @@ fn report(world: &mut World, work: &Work) -> Result<(), Broken> {
     if cluster.version != work.seen.cluster.version {
         return Ok(());
     }
-    let now = Time(Timestamp::from_second(world.now).unwrap());
+    let now = Time(world.now);
     let status = status_to_report(&work.observed, &work.plan, &cluster.status, None, &now);
     check_status(&work.observed, &work.plan, &status)?;
     let unhealthy = unhealthy_since(&work.observed);

@@ -13,7 +13,8 @@ use super::world::{Api, Broken, ClaimObject, Machine, Process, Storage, World, m
 use crate::cluster::observed::{DataState, MemberId, Membership, Observed, ServiceKind};
 use crate::cluster::plan::{Plan, Step};
 use crate::cluster::quorum::quorum;
-use crate::cluster::step::MemberStep;
+use crate::cluster::step::{Blocked, MemberStep};
+use crate::cluster::tests::support::{seconds, version};
 use crate::ordinal::Ordinal;
 
 /// How many reconciles the operator may need until the cluster is in the desired state.
@@ -88,7 +89,8 @@ pub fn check_status(observed: &Observed, plan: &Plan, status: &EtcdClusterStatus
 
 fn untouched(world: &World, plan: &Plan, rule: Rule, why: &str) -> Result<(), Broken> {
     world.coverage.judge(rule);
-    match plan.steps.first() {
+    // Services, the budget and the labels of claims are the cluster's own in any case.
+    match plan.steps.iter().find(|step| step.blocked_by_failure() != Blocked::Nothing) {
         Some(step) => Err(format!("{step:?} although {why}")),
         None => Ok(()),
     }
@@ -123,7 +125,7 @@ pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Bro
     // The version that the members run may show only now. The user learns from the refusal which version is possible,
     // and sets it.
     let is_refused = matches!(&rests, Err(broken) if broken.starts_with(NEVER_RESTS));
-    if is_refused && possible_minor(world) != minor_of(world.api.cluster.wanted) {
+    if is_refused && possible_minor(world) != world.api.cluster.wanted.minor {
         ask_for(world, version_of(possible_minor(world)));
         rests = settle(world, operator);
     }
@@ -145,30 +147,31 @@ pub fn stop_faults(world: &mut World, operator: &mut Operator) -> Result<(), Bro
     Ok(())
 }
 
-fn ask_for(world: &mut World, version: &'static str) {
-    world.api.cluster.wanted = version;
+fn ask_for(world: &mut World, wanted: &'static str) {
+    world.api.cluster.wanted = version(wanted);
     world.api.cluster.version += 1;
-    world.note(|| format!("the user asks for {version}"));
+    world.note(|| format!("the user asks for {wanted}"));
 }
 
 /// The version that is possible in any case: the one that the members agree on or have data of, whatever some of them
 /// run.
 fn possible_minor(world: &World) -> u64 {
     let data = world.disks.iter().filter_map(|disk| disk.data).map(|data| data.minor).max();
-    let noted = world.api.claims.values().filter_map(|claim| claim.claim.version.as_deref()).map(minor_of).max();
+    let noted =
+        world.api.claims.values().filter_map(|claim| claim.claim.version.as_ref()).map(|noted| noted.minor).max();
     // While no member can be queried, the operator insists on the last reported version, and reports so.
     let is_asked = world.etcd.as_ref().is_some_and(|etcd| etcd.has_quorum(world));
     let reported = world.api.cluster.status.cluster_version.as_deref().map(minor_of).filter(|_| !is_asked);
     let agreed = world.etcd.as_ref().and_then(|etcd| etcd.minor.max(data).max(noted).max(reported));
-    let made = world.api.peers.values().map(|peer| minor_of(&peer.version)).min();
+    let made = world.api.peers.values().filter_map(|peer| peer.version.as_ref()).map(|made| made.minor).min();
     // A bootstrap that has started continues with the version that it started with.
-    let accepted = world.api.cluster.accepted.as_deref().map(minor_of);
-    agreed.or(accepted).or(made).unwrap_or(minor_of(world.api.cluster.wanted))
+    let accepted = world.api.cluster.accepted.as_ref().map(|accepted| accepted.minor);
+    agreed.or(accepted).or(made).unwrap_or(world.api.cluster.wanted.minor)
 }
 
 /// The next minor version, or the previous one.
 fn next_version(world: &mut World) -> &'static str {
-    let minor = minor_of(world.api.cluster.wanted);
+    let minor = world.api.cluster.wanted.minor;
     // Without durable storage, members copy data and log entries of 3.5 from the others, and can't be downgraded at
     // all.
     let is_bound = world.storage == Storage::Ephemeral;
@@ -204,7 +207,7 @@ fn settle(world: &mut World, operator: &mut Operator) -> Result<bool, Broken> {
             return check_desired_state(world).map(|()| true);
         }
         check(world)?;
-        world.now += pause;
+        world.now += seconds(pause);
     }
     check_lost_for_good(world, &operator.plan(world)).map(|()| false)
 }
@@ -271,12 +274,12 @@ fn check_desired_state(world: &World) -> Result<(), Broken> {
         return Err("at rest, and somebody may still start without data".to_owned());
     }
     let Some(agreed) = etcd.minor else { return Err("at rest, and no version was agreed on".to_owned()) };
-    let (version, template) = (world.api.cluster.wanted, world.api.cluster.template);
-    if let Some(other) = alive().find(|it| it.version != version || it.template != template) {
+    let (wanted, template) = (&world.api.cluster.wanted, world.api.cluster.template);
+    if let Some(other) = alive().find(|it| it.version != *wanted || it.template != template) {
         return Err(format!("at rest, and c-{} is not as asked for ({})", other.ordinal, other.version));
     }
-    if agreed != minor_of(version) {
-        return Err(format!("at rest, and the members agree on 3.{agreed}, not on {version}"));
+    if agreed != wanted.minor {
+        return Err(format!("at rest, and the members agree on 3.{agreed}, not on {wanted}"));
     }
     let updated = world.api.cluster.status.updated_replicas;
     if u32::try_from(updated) != Ok(world.api.cluster.replicas) {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::world::{Api, ClaimObject, DataDir, Disk, Storage, World};
-use crate::cluster::observed::{Answer, Claim, ClusterId, Identity, Member, MemberId, Membership};
-use crate::cluster::tests::support::names;
+use crate::cluster::observed::{Answer, Claim, ClusterId, Identity, Member, MemberId, Membership, NoAnswer};
+use crate::cluster::tests::support::{names, version};
 use crate::ordinal::Ordinal;
 
 const OTHER_CLUSTER: ClusterId = ClusterId(0xf0);
@@ -29,7 +29,7 @@ pub fn answer(ordinal: Ordinal) -> Answer {
         identity: identity(ordinal),
         leader: Some(identity(Ordinal(0)).member_id),
         learner: false,
-        version: "3.6.16".to_owned(),
+        version: Some(version("3.6.16")),
         storage_version: None,
         db_size: 0,
         db_in_use: 0,
@@ -38,7 +38,7 @@ pub fn answer(ordinal: Ordinal) -> Answer {
 }
 
 /// The membership of the other cluster, if the operator takes that for the cluster's: it asks the first that answers.
-pub fn membership(answers: &BTreeMap<Ordinal, Result<Answer, String>>) -> Option<Membership> {
+pub fn membership(answers: &BTreeMap<Ordinal, Result<Answer, NoAnswer>>) -> Option<Membership> {
     let first = answers.values().flatten().find(|answer| answer.reads)?;
     let member = |ordinal: Ordinal| Member {
         id: identity(ordinal).member_id,

@@ -1,5 +1,7 @@
 //! Short descriptions of steps, for the trace.
 
+use semver::Version;
+
 use crate::cluster::plan::{Model, Step};
 use crate::cluster::step::{ClusterStep, MemberStep};
 
@@ -31,7 +33,11 @@ pub fn brief(step: &Step) -> String {
         }
         Step::Member(ordinal, MemberStep::CreateClaim { .. }) => format!("CreateClaim c-{ordinal}"),
         Step::Member(ordinal, MemberStep::MarkClaim { identity, version }) => {
-            format!("MarkClaim c-{ordinal} {} {}", identity.member_id, version.as_deref().unwrap_or_default())
+            format!(
+                "MarkClaim c-{ordinal} {} {}",
+                identity.member_id,
+                version.as_ref().map(Version::to_string).unwrap_or_default()
+            )
         }
         Step::Member(ordinal, MemberStep::CreatePod { start }) => {
             format!(

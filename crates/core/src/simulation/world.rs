@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use etcd_operator_api::EtcdClusterStatus;
+use jiff::{SignedDuration, Timestamp};
+use semver::Version;
 
 use super::coverage::Coverage;
 use super::etcd::Etcd;
@@ -14,10 +16,11 @@ use crate::cluster::observed::{
     Bootstrap, Claim, ClusterId, Identity, MemberId, Node, Observed, Peer, Problem, SharedObjects,
 };
 use crate::cluster::plan::Start;
+use crate::cluster::tests::support::{NOW, seconds, version};
 use crate::ordinal::Ordinal;
 
-pub const REPLACE_AFTER: i64 = 300;
-const START: i64 = 1_800_000_000;
+pub const REPLACE_AFTER: SignedDuration = seconds(300);
+const START: Timestamp = NOW;
 
 /// The description of a broken rule.
 pub type Broken = String;
@@ -35,7 +38,7 @@ pub enum Storage {
 
 pub struct World {
     pub random: Random,
-    pub now: i64,
+    pub now: Timestamp,
     pub storage: Storage,
     pub api: Api,
     pub machines: Vec<Machine>,
@@ -49,7 +52,7 @@ pub struct World {
     /// The UID of a claim that is in the way of an EtcdCluster that was created again.
     pub strange_claim: Option<u64>,
     /// Since when each member was unhealthy in every observation in which the others had a quorum, by ID.
-    pub away_since: BTreeMap<MemberId, i64>,
+    pub away_since: BTreeMap<MemberId, Timestamp>,
     /// How often the data of the first member will still become corrupt.
     pub wear: u32,
     /// How many objects were ever created: the source of UIDs.
@@ -84,9 +87,9 @@ pub struct Cluster {
     /// Whether it is bootstrapped from a backup. A recreated one continues with existing data.
     pub restores: bool,
     /// The desired version of etcd, and the one that was found possible.
-    pub wanted: &'static str,
-    pub accepted: Option<String>,
-    pub oldest_log: Option<String>,
+    pub wanted: Version,
+    pub accepted: Option<Version>,
+    pub oldest_log: Option<Version>,
     /// Stands for everything else that members are created from.
     pub template: u32,
     /// The desired size of the volumes.
@@ -94,21 +97,21 @@ pub struct Cluster {
     pub paused: bool,
     pub bootstrap: Option<Bootstrap>,
     pub cluster_id: Option<ClusterId>,
-    pub unhealthy_since: BTreeMap<MemberId, i64>,
+    pub unhealthy_since: BTreeMap<MemberId, Timestamp>,
     pub status: Shared<EtcdClusterStatus>,
 }
 
 #[derive(Clone)]
 pub struct PodObject {
     pub uid: u64,
-    pub created: i64,
+    pub created: Timestamp,
     pub start: Start,
     /// The version and the template of the EtcdPeer that it was created from.
-    pub version: String,
+    pub version: Version,
     pub template: u32,
-    pub leaving_since: Option<i64>,
+    pub leaving_since: Option<Timestamp>,
     pub deleting: bool,
-    pub deleting_since: Option<i64>,
+    pub deleting_since: Option<Timestamp>,
     pub began: bool,
     pub ready: bool,
     pub node: Option<usize>,
@@ -171,7 +174,7 @@ pub struct Process {
     pub machine: usize,
     pub disk: usize,
     pub identity: Identity,
-    pub version: String,
+    pub version: Version,
     pub template: u32,
     /// How much of the log it has in memory, also if its disk was emptied underneath.
     pub index: u64,
@@ -189,7 +192,7 @@ impl World {
             version: 0,
             replicas: random.one_of(&[1, 2, 3, 3, 3, 4, 5, 5]),
             restores: random.one_of(&[true, false, false, false]),
-            wanted: random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"]),
+            wanted: version(random.one_of(&["3.5.20", "3.5.35", "3.6.10", "3.6.16", "3.6.16", "3.7.3"])),
             accepted: None,
             oldest_log: None,
             template: random.one_of(&[0, 0, 4]),
@@ -229,7 +232,7 @@ impl World {
     }
 
     pub fn note(&mut self, what: impl FnOnce() -> String) {
-        let now = self.now - START;
+        let now = self.now.duration_since(START).as_secs();
         if let Some(trace) = &mut self.trace {
             let what = what();
             // Waiting is traced only once.

@@ -2,6 +2,7 @@
 
 use etcd_operator_core::cluster::observed::{Problem, ProblemKind};
 use etcd_operator_protocol::report::{Refusal, RefusalReason, Report};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 use super::restore_containers::{FETCH, RESTORE};
@@ -39,12 +40,12 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
 
 /// Why the gate refused, or restoring a backup failed, and when. The gate runs in the container of etcd too; there its
 /// message is obsolete once etcd runs again, and what has another reason may as well be etcd's.
-fn refusal_of(container: &ContainerStatus) -> Option<(Refusal, Option<i64>)> {
+fn refusal_of(container: &ContainerStatus) -> Option<(Refusal, Option<Timestamp>)> {
     let state = container.state.as_ref().filter(|state| state.running.is_none())?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
     let message = ended.message.as_deref()?.trim();
-    let at = ended.finished_at.as_ref().map(|time| time.0.as_second());
+    let at = ended.finished_at.as_ref().map(|time| time.0);
     let is_known = ["gate", FETCH, RESTORE].contains(&container.name.as_str());
     let refusal = read_refusal(message);
     (is_known || refusal.reason != RefusalReason::Failed).then_some((refusal, at))

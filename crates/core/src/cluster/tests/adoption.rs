@@ -2,7 +2,7 @@
 
 use super::support::*;
 use crate::cluster::observed::{Bootstrap, Claim, ClusterId, Identity, MemberId, Observed};
-use crate::cluster::plan::{Model, Plan, Step, plan};
+use crate::cluster::plan::{Model, Plan, Step, is_confirmed, plan};
 use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
 
@@ -23,6 +23,15 @@ fn it_takes_its_old_id_and_is_not_bootstrapped_again() {
         plan(&recreated(3)),
         Plan { steps: vec![Step::Cluster(ClusterStep::RecordClusterId(CLUSTER_ID))], waiting: None }
     );
+}
+
+#[test]
+fn volumes_are_not_adopted_if_a_live_look_shows_those_of_another_cluster() {
+    let mut live = recreated(3);
+    let identity = Some(Identity { member_id: MemberId(7), cluster_id: ClusterId(0xbad) });
+    live.objects.claims.insert(Ordinal(3), Claim { identity, ..Claim::default() });
+    let [adoption] = &steps_of(&recreated(3))[..] else { panic!("{:?}", steps_of(&recreated(3))) };
+    assert!(adoption.needs_live_confirmation() && !is_confirmed(adoption, &live));
 }
 
 #[test]

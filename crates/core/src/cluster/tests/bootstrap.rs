@@ -2,7 +2,9 @@
 
 use super::support::*;
 use crate::cluster::initial_members;
-use crate::cluster::observed::{Bootstrap, Claim, DataState, ExpectedData, Membership, Node, Observed, Peer, Pod};
+use crate::cluster::observed::{
+    Bootstrap, Claim, DataState, ExpectedData, Membership, NoAnswer, Node, Observed, Peer, Pod,
+};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
 use crate::cluster::step::{ClusterStep, MemberStep};
 use crate::ordinal::Ordinal;
@@ -109,7 +111,7 @@ fn a_crash_between_any_two_steps_of_bootstrap_resumes_with_the_rest() {
 #[test]
 fn while_fewer_than_a_quorum_answer_it_only_waits() {
     let mut observed = bootstrapping(3);
-    observed.etcd.answers.insert(Ordinal(0), Err("connection refused".into()));
+    observed.etcd.answers.insert(Ordinal(0), Err(NoAnswer("connection refused".into())));
     let plan = plan(&observed);
     assert_eq!(plan.steps, []);
     assert_eq!(plan.waiting.unwrap().message, "0 of 3 initial members answer");
@@ -158,7 +160,7 @@ fn after_bootstrap_everybody_is_recorded_and_told_and_nobody_bootstraps() {
         .flat_map(|ordinal| {
             let identity = identity_of(ordinal);
             [
-                Step::Member(Ordinal(ordinal), MemberStep::MarkClaim { identity, version: Some("3.6.16".into()) }),
+                Step::Member(Ordinal(ordinal), MemberStep::MarkClaim { identity, version: Some(version("3.6.16")) }),
                 Step::Member(
                     Ordinal(ordinal),
                     MemberStep::AnnotatePod { expected: kept(ordinal), serves_clients: true },
@@ -271,7 +273,7 @@ fn restore_whose_bootstrap_is_not_recorded_any_more_goes_on_with_its_own_claims(
 #[test]
 fn an_initial_member_that_restores_a_backup_is_given_the_time_that_it_takes() {
     let mut observed = bootstrapping(1);
-    observed.now += 3600;
+    observed.now += seconds(3600);
     observed.hang(0);
     assert!(restarts_anybody(&observed), "an hour is too long for a plain start");
     observed.objects.pods.get_mut(&Ordinal(0)).unwrap().restoring = true;
@@ -293,7 +295,7 @@ impl Observed {
 #[test]
 fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() {
     let mut observed = bootstrapping(3);
-    observed.now += 3600;
+    observed.now += seconds(3600);
     (0..3).for_each(|ordinal| observed.hang(ordinal));
     assert!(restarts_anybody(&observed), "it hangs");
     (0..3).for_each(|ordinal| observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().ready = true);
@@ -305,12 +307,12 @@ fn silent_initial_member_is_restarted_only_if_its_node_finds_it_unhealthy_too() 
 #[test]
 fn silent_initial_member_that_has_not_begun_is_not_restarted() {
     let mut observed = bootstrapping(3);
-    observed.now += 3600;
+    observed.now += seconds(3600);
     observed.hang(1);
     observed.objects.pods.get_mut(&Ordinal(1)).unwrap().began = false;
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 600;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - seconds(600);
     assert!(!restarts_anybody(&observed), "there is nothing to restart: it waits for its volume or its image");
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - 1000;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = observed.now - seconds(1000);
     for durable in [true, false] {
         observed.wanted.durable = durable;
         assert!(restarts_anybody(&observed), "it may begin elsewhere, and has nothing to lose");
@@ -320,7 +322,7 @@ fn silent_initial_member_that_has_not_begun_is_not_restarted() {
 #[test]
 fn silent_initial_member_with_data_in_its_pod_is_not_restarted() {
     let mut observed = bootstrapping(3).with(|it| it.wanted.durable = false);
-    observed.now += 3600;
+    observed.now += seconds(3600);
     observed.hang(1);
     assert!(!restarts_anybody(&observed), "what was acknowledged may be in it");
 }

@@ -58,14 +58,14 @@ fn when_space_is_short_it_is_tried_whenever_somebody_made_room() {
     let next = |observed: &Observed| steps_of(observed).pop();
     assert_eq!(next(&observed), Some(Step::Member(Ordinal(1), MemberStep::Defragment)));
     observed.etcd.compacted = Some(7);
-    let in_vain = Some(Defragmentation { at: NOW - 60, compacted: Some(7) });
+    let in_vain = Some(Defragmentation { at: NOW - seconds(60), compacted: Some(7) });
     observed.objects.peers.values_mut().for_each(|peer| peer.defragmented = in_vain);
     assert_eq!(next(&observed), None, "nothing has changed since");
     observed.etcd.compacted = Some(70);
     assert_eq!(next(&observed), Some(Step::Member(Ordinal(1), MemberStep::Defragment)));
     observed.etcd.compacted = None;
     assert_eq!(next(&observed), None, "nobody can tell");
-    observed.now += PAUSE;
+    observed.now += seconds(PAUSE);
     assert_eq!(
         next(&observed),
         Some(Step::Member(Ordinal(1), MemberStep::Defragment)),

@@ -1,5 +1,7 @@
 //! Unhealthy members are recovered: one at a time, never at the cost of the others, and never in a loop.
 
+use jiff::Timestamp;
+
 use super::support::*;
 use crate::cluster::observed::{
     Alarm, AlarmKind, Claim, ClusterId, Defragmentation, Identity, MemberId, Node, Observed, Pod, Problem, ProblemKind,
@@ -31,23 +33,23 @@ fn lose_data(observed: &mut Observed, ordinal: u32) {
     pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
-fn unhealthy_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+fn unhealthy_for(observed: &mut Observed, ordinal: u32, long: i64) {
     let id = identity_of(ordinal).member_id;
-    observed.recorded.unhealthy_since.insert(id, NOW - seconds);
-    observed.remembered.unhealthy_since.insert(id, NOW - seconds);
+    observed.recorded.unhealthy_since.insert(id, NOW - seconds(long));
+    observed.remembered.unhealthy_since.insert(id, NOW - seconds(long));
 }
 
 /// The member has not answered for so many seconds.
-fn stop_answering_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
+fn stop_answering_for(observed: &mut Observed, ordinal: u32, long: i64) {
     observed.stop_answering(ordinal);
-    unhealthy_for(observed, ordinal, seconds);
-    observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().created = NOW - 86400;
+    unhealthy_for(observed, ordinal, long);
+    observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().created = NOW - seconds(86400);
 }
 
-fn node_down_for(observed: &mut Observed, ordinal: u32, seconds: i64) {
-    stop_answering_for(observed, ordinal, seconds);
+fn node_down_for(observed: &mut Observed, ordinal: u32, long: i64) {
+    stop_answering_for(observed, ordinal, long);
     observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().node =
-        Some(Node { down_since: Some(NOW - seconds), fenced: false });
+        Some(Node { down_since: Some(NOW - seconds(long)), fenced: false });
 }
 
 #[test]
@@ -62,12 +64,12 @@ fn outdated_member_never_observed_healthy_is_recreated_only_if_it_does_not_work(
         steps_of(observed).iter().any(recreates)
     };
     let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
-    (pod.ready, pod.created) = (true, NOW - 3600);
+    (pod.ready, pod.created) = (true, NOW - seconds(3600));
     assert!(!is_recreated(&observed), "it is well, and only the operator can't reach it");
     let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
-    (pod.ready, pod.created) = (false, NOW - 1);
+    (pod.ready, pod.created) = (false, NOW - seconds(1));
     assert!(!is_recreated(&observed), "it has only just been started");
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 3600;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(3600);
     assert!(is_recreated(&observed));
 }
 
@@ -82,12 +84,12 @@ fn a_member_whose_data_is_gone_is_replaced_at_once() {
 fn an_old_refusal_is_no_proof() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
-    let refused_at = |observed: &mut Observed, at: i64| {
+    let refused_at = |observed: &mut Observed, at: Timestamp| {
         observed.objects.pods.get_mut(&Ordinal(1)).unwrap().problem.as_mut().unwrap().at = Some(at);
     };
-    refused_at(&mut observed, NOW - 61);
+    refused_at(&mut observed, NOW - seconds(61));
     assert_eq!(steps_of(&observed), [], "the data may be back");
-    refused_at(&mut observed, NOW - 60);
+    refused_at(&mut observed, NOW - seconds(60));
     assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"));
 }
 
@@ -206,7 +208,8 @@ fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
     unhealthy_for(&mut observed, 1, 10);
     assert_eq!(steps_of(&observed), []);
     node_down_for(&mut observed, 1, 1000);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 10), fenced: false });
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node =
+        Some(Node { down_since: Some(NOW - seconds(10)), fenced: false });
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -237,7 +240,7 @@ fn a_member_on_a_fenced_node_moves_with_its_data() {
         let mut observed = cluster_of(3);
         node_down_for(&mut observed, 1, 10);
         observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node =
-            Some(Node { down_since: Some(NOW - 10), fenced: true });
+            Some(Node { down_since: Some(NOW - seconds(10)), fenced: true });
         if !has_quorum {
             observed.lose_quorum();
         }
@@ -262,9 +265,10 @@ fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
         .insert(Ordinal(1), Pod { problem: no_node, node: None, ..observed.objects.pods[&Ordinal(1)].clone() });
     assert_eq!(steps_of(&observed), [], "a new member would find no node either");
     observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node =
-        Some(Node { down_since: Some(NOW - 400), fenced: false });
+        Some(Node { down_since: Some(NOW - seconds(400)), fenced: false });
     assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node = Some(Node { down_since: Some(NOW - 5), fenced: true });
+    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node =
+        Some(Node { down_since: Some(NOW - seconds(5)), fenced: true });
     assert_eq!(steps_of(&observed), removal(1, "its volume is on a node that is out of service"));
 }
 
@@ -276,9 +280,9 @@ fn a_silent_member_is_restarted_once_and_then_replaced() {
     stop_answering_for(&mut observed, 1, 150);
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
     stop_answering_for(&mut observed, 1, 500);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 299;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(299);
     assert_eq!(steps_of(&observed), [], "it was started again");
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 300;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(300);
     assert_eq!(steps_of(&observed), removal(1, "still not answering after a restart"));
 }
 
@@ -288,7 +292,7 @@ fn silent_members_are_restarted_one_after_the_other() {
     stop_answering_for(&mut observed, 1, 400);
     stop_answering_for(&mut observed, 2, 400);
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - 10;
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(10);
     assert_eq!(steps_of(&observed), [], "the first is only just starting");
 }
 
@@ -401,7 +405,7 @@ fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_
     node_down.remembered.differing.insert(identity_of(1).member_id);
     stop_answering_for(&mut node_down, 4, 5000);
     node_down.objects.pods.get_mut(&Ordinal(4)).unwrap().node =
-        Some(Node { down_since: Some(NOW - 5000), fenced: false });
+        Some(Node { down_since: Some(NOW - seconds(5000)), fenced: false });
     assert_eq!(steps_of(&node_down), removal(4, "its node is down"));
 }
 
@@ -419,9 +423,9 @@ fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 400);
     let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
-    (pod.deleting, pod.deleting_since) = (true, Some(NOW - 299));
+    (pod.deleting, pod.deleting_since) = (true, Some(NOW - seconds(299)));
     assert_eq!(steps_of(&observed), []);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting_since = Some(NOW - 300);
+    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting_since = Some(NOW - seconds(300));
     assert_eq!(steps_of(&observed), removal(1, "its pod does not terminate"));
     observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
     assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
@@ -445,7 +449,7 @@ fn a_member_that_is_being_defragmented_is_not_hung() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 200);
     observed.objects.peers.get_mut(&Ordinal(1)).unwrap().defragmented =
-        Some(Defragmentation { at: NOW - 200, compacted: None });
+        Some(Defragmentation { at: NOW - seconds(200), compacted: None });
     assert_eq!(steps_of(&observed), []);
 }
 
@@ -456,7 +460,7 @@ fn member_that_must_wait_does_not_block_recovery_of_others() {
         lose_data(&mut observed, ordinal);
     }
     observed.lead(1);
-    let recently = Replacement { member_id: MemberId(7), at: NOW - 5, count: 1, why: String::new() };
+    let recently = Replacement { member_id: MemberId(7), at: NOW - seconds(5), count: 1, why: String::new() };
     observed.objects.peers.get_mut(&Ordinal(0)).unwrap().replacement = Some(recently);
     assert_eq!(steps_of(&observed), removal(3, "refused: its data is gone"));
 }
@@ -480,16 +484,17 @@ fn replacements_of_the_same_name_wait_longer_each_time() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
     for (count, wait) in [(1, 60), (2, 120), (3, 240), (10, 3600), (99, 3600)] {
-        let last = Replacement { member_id: MemberId(7), at: NOW - wait + 1, count, why: String::new() };
+        let last = Replacement { member_id: MemberId(7), at: NOW - seconds(wait - 1), count, why: String::new() };
         observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(last.clone());
         let plan = plan(&observed);
         assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"), "{count}");
-        observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(Replacement { at: NOW - wait, ..last });
+        observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement =
+            Some(Replacement { at: NOW - seconds(wait), ..last });
         let steps = steps_of(&observed);
         let Step::Member(_, MemberStep::RecordReplacement { replacement, .. }) = &steps[0] else { panic!("{steps:?}") };
         assert_eq!(replacement.count, count + 1);
     }
-    let long_ago = Replacement { member_id: MemberId(7), at: NOW - 7201, count: 9, why: String::new() };
+    let long_ago = Replacement { member_id: MemberId(7), at: NOW - seconds(7201), count: 9, why: String::new() };
     observed.objects.peers.get_mut(&Ordinal(1)).unwrap().replacement = Some(long_ago);
     assert_eq!(steps_of(&observed), removal(1, "refused: its data is gone"), "it begins anew");
 }

@@ -1,6 +1,8 @@
 //! The spec is rolled out to members one at a time.
 
-use super::support::{NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, steps_of};
+use super::support::{
+    NOW, VERSION, awaited, bootstrap_of, cluster_of, identity_of, new_cluster, seconds, steps_of, version,
+};
 use crate::cluster::observed::{Observed, Peer, Pod, Problem, ProblemKind};
 use crate::cluster::plan::{Model, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
@@ -24,7 +26,7 @@ impl Observed {
     /// Its clients were drained long enough ago.
     fn drained(mut self, ordinal: u32) -> Self {
         let pod = self.objects.pods.get_mut(&Ordinal(ordinal)).unwrap();
-        (pod.leaving_since, pod.serves_clients) = (Some(NOW - 5), false);
+        (pod.leaving_since, pod.serves_clients) = (Some(NOW - seconds(5)), false);
         self
     }
 
@@ -65,7 +67,7 @@ fn clients_leave_before_a_member_is_restarted() {
     let mut observed = outdated(3, &[0, 1, 2]);
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DrainPod)]);
     let pod = observed.objects.pods.get_mut(&Ordinal(2)).unwrap();
-    (pod.leaving_since, pod.serves_clients) = (Some(NOW - 1), false);
+    (pod.leaving_since, pod.serves_clients) = (Some(NOW - seconds(1)), false);
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("Draining", Vec::new()));
     assert_eq!(replaced(&observed.drained(2)), [2]);
 }
@@ -73,7 +75,7 @@ fn clients_leave_before_a_member_is_restarted() {
 #[test]
 fn clients_come_back_if_the_restart_does_not_come() {
     let mut observed = cluster_of(3).drained(2);
-    observed.objects.pods.get_mut(&Ordinal(2)).unwrap().leaving_since = Some(NOW - 200);
+    observed.objects.pods.get_mut(&Ordinal(2)).unwrap().leaving_since = Some(NOW - seconds(200));
     let expected = super::support::kept(2);
     assert_eq!(
         steps_of(&observed),
@@ -133,8 +135,8 @@ fn member_that_never_ran_is_not_replaced_for_lost_data() {
     observed.objects.pods.get_mut(&Ordinal(2)).unwrap().problem = Some(Problem::new(ProblemKind::Other, "it crashes"));
     observed.stop_answering(2);
     let pod = observed.objects.pods.get_mut(&Ordinal(2)).unwrap();
-    (pod.created, pod.ready) = (NOW - 4000, false);
-    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - 5000);
+    (pod.created, pod.ready) = (NOW - seconds(4000), false);
+    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - seconds(5000));
     assert_eq!(steps_of(&observed), [], "a new member would crash as well");
     observed.objects.outdated.remove(&Ordinal(1));
     assert!(!steps_of(&observed).is_empty(), "1 runs what 2 was made from, so that is not what is wrong with 2");
@@ -178,10 +180,10 @@ fn proven_member_without_a_pod_is_made_anew_only_while_there_is_a_quorum() {
     let mut observed = outdated(3, &[2]);
     observed.be_refused(2);
     observed.objects.peers.get_mut(&Ordinal(2)).unwrap().proven = true;
-    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - 59);
+    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - seconds(59));
     assert_eq!(replaced(&observed), [0; 0], "it comes back as it was, if it was only evicted");
     assert!(creates_pod(&observed, 2));
-    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - 60);
+    observed.remembered.unhealthy_since.insert(identity_of(2).member_id, NOW - seconds(60));
     assert_eq!(replaced(&observed), [2], "a quota may be what keeps it from coming back as it was");
     observed.remembered.has_rollout_slot = false;
     assert_eq!(replaced(&observed), [0; 0], "a bad edit does not reach many clusters at once");
@@ -217,7 +219,7 @@ fn initial_members_with_refused_pods_are_made_anew_when_the_spec_goes_back() {
     let mut observed = new_cluster(3);
     observed.recorded.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
-        observed.objects.peers.insert(Ordinal(ordinal), Peer { version: VERSION.to_owned(), ..Peer::default() });
+        observed.objects.peers.insert(Ordinal(ordinal), Peer { version: Some(version(VERSION)), ..Peer::default() });
         observed.objects.outdated.insert(Ordinal(ordinal), change(UpdateMethod::Resize));
     }
     assert_eq!(replaced(&observed), [0, 1, 2]);
@@ -251,7 +253,7 @@ fn pending_initial_members_are_made_anew_with_resources_that_a_node_has() {
     let mut observed = new_cluster(3);
     observed.recorded.bootstrap = Some(bootstrap_of(3));
     for ordinal in 0..3 {
-        observed.objects.peers.insert(Ordinal(ordinal), Peer { version: VERSION.to_owned(), ..Peer::default() });
+        observed.objects.peers.insert(Ordinal(ordinal), Peer { version: Some(version(VERSION)), ..Peer::default() });
         let problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
         observed.objects.pods.insert(Ordinal(ordinal), Pod { problem, ..Pod::default() });
         observed.objects.outdated.insert(Ordinal(ordinal), change(UpdateMethod::Resize));
@@ -265,7 +267,7 @@ fn pending_or_refused_learner_makes_way_for_one_with_other_resources() {
         let mut observed = outdated(3, &[]);
         observed.wanted.replicas = 4;
         observed.join_as_learner(3);
-        observed.objects.peers.insert(Ordinal(3), Peer { version: VERSION.to_owned(), ..Peer::default() });
+        observed.objects.peers.insert(Ordinal(3), Peer { version: Some(version(VERSION)), ..Peer::default() });
         let problem = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
         observed.objects.pods.insert(Ordinal(3), Pod { problem, ..Pod::default() });
         if is_refused {
@@ -292,7 +294,7 @@ fn running_member_is_resized_in_place_and_not_made_anew() {
 #[test]
 fn member_that_reports_another_version_halts_the_rollout() {
     let mut observed = outdated(3, &[0, 1]).drained(1);
-    observed.etcd.answers.get_mut(&Ordinal(2)).unwrap().as_mut().unwrap().version = "3.6.12".into();
+    observed.etcd.answers.get_mut(&Ordinal(2)).unwrap().as_mut().unwrap().version = Some(version("3.6.12"));
     assert_eq!((awaited(&plan(&observed)), replaced(&observed)), ("ImageVersionMismatch", Vec::new()));
 }
 

@@ -52,7 +52,7 @@ fn corrupt_voter_is_removed_before_the_healthy_leader() {
 /// The corrupt one can't be replaced yet; and when it can, it gets its data from the others.
 #[test]
 fn voter_is_not_removed_if_only_corrupt_data_would_be_left() {
-    let last = Replacement { member_id: MemberId(7), at: NOW - 59, count: 1, why: "its data differs".into() };
+    let last = Replacement { member_id: MemberId(7), at: NOW - seconds(59), count: 1, why: "its data differs".into() };
     for (size, answers, is_removed) in [(2, true, false), (3, true, false), (4, true, true), (2, false, false)] {
         let mut observed = shrinking(size, 1);
         observed.remembered.differing.insert(identity_of(0).member_id);

@@ -64,7 +64,7 @@ fn learner_with_corrupt_data_is_not_promoted_while_its_replacement_backs_off() {
     observed.join_as_running_learner(2);
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(2), MemberStep::Promote { .. })]));
     observed.remembered.differing.insert(identity_of(2).member_id);
-    let last = Replacement { member_id: MemberId(7), at: NOW - 59, count: 1, why: "its data differs".into() };
+    let last = Replacement { member_id: MemberId(7), at: NOW - seconds(59), count: 1, why: "its data differs".into() };
     observed.objects.peers.get_mut(&Ordinal(2)).unwrap().replacement = Some(last);
     let plan = plan(&observed);
     assert_eq!((plan.steps.len(), awaited(&plan)), (0, "ReplacementBackoff"));
@@ -99,7 +99,7 @@ fn identity_of_a_learner_is_recorded_before_its_promotion() {
     observed.objects.claims.get_mut(&Ordinal(3)).unwrap().identity = None;
     observed.objects.pods.get_mut(&Ordinal(3)).unwrap().expected = Some(fresh(3));
     let expected = [
-        Step::Member(Ordinal(3), MemberStep::MarkClaim { identity: identity_of(3), version: Some("3.6.16".into()) }),
+        Step::Member(Ordinal(3), MemberStep::MarkClaim { identity: identity_of(3), version: Some(version("3.6.16")) }),
         Step::Member(Ordinal(3), MemberStep::AnnotatePod { expected: kept(3), serves_clients: false }),
         Step::Member(Ordinal(3), MemberStep::RecordMember { identity: identity_of(3), started: true }),
         Step::Member(Ordinal(3), MemberStep::Promote { member_id: identity_of(3).member_id }),

@@ -235,7 +235,7 @@ fn wait_that_needs_a_user_is_not_progressing() {
 fn status_says_nothing_of_another_cluster_that_answers() {
     let before = report(&cluster_of(3));
     let mut wrong = cluster_of(3).with(|it| it.recorded.cluster_id = Some(ClusterId(0xbad)));
-    wrong.etcd.cluster_version = Some("3.7.0".into());
+    wrong.etcd.cluster_version = Some(version("3.7.0"));
     let status = report_after(&wrong, &before, 1);
     assert_eq!((said(&status, "Available").0, said(&status, "Available").1), ("False", "NoQuorum"));
     assert!(said(&status, "Available").2.contains("c-1 not answering (another etcd cluster answers)"));
@@ -270,7 +270,7 @@ fn the_version_is_what_etcd_says_and_the_leader_whom_most_name() {
     let mut observed = cluster_of(3);
     observed.lead(2);
     observed.etcd.answers.get_mut(&Ordinal(0)).unwrap().as_mut().unwrap().leader = Some(identity_of(0).member_id);
-    observed.etcd.cluster_version = Some("3.5.0".into());
+    observed.etcd.cluster_version = Some(version("3.5.0"));
     let status = report(&observed);
     assert_eq!((status.leader.as_deref(), status.cluster_version.as_deref()), (Some("c-2"), Some("3.5.0")));
     assert_eq!(status.members[2].role, Some(MemberRole::Leader));

@@ -2,7 +2,6 @@
 
 use etcd_operator_api::EtcdClusterStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 
 use super::support::*;
 use crate::cluster::observed::{Alarm, AlarmKind, MemberId, Node, Observed, Problem, ProblemKind};
@@ -11,7 +10,7 @@ use crate::cluster::status::status_to_report;
 use crate::ordinal::Ordinal;
 
 fn report_after(observed: &Observed, previous: &EtcdClusterStatus) -> EtcdClusterStatus {
-    let now = Time(Timestamp::from_second(observed.now).unwrap());
+    let now = Time(observed.now);
     status_to_report(observed, &plan(observed), previous, None, &now)
 }
 
@@ -31,7 +30,7 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
     let well = cluster_of(3);
     let before = report_after(&well, &EtcdClusterStatus::default());
     let mut lost = cluster_of(3);
-    lost.now += 60;
+    lost.now += seconds(60);
     lost.lose_quorum();
     lose_data(&mut lost, 0);
     lost.objects.pods.remove(&Ordinal(1));
@@ -46,7 +45,7 @@ fn a_quorum_that_is_lost_for_good_is_told_with_names_since_when_and_what_to_do()
     );
     assert!(message.contains("unavailable since 2027-01-15T08:01:00Z"), "{message}");
     assert!(message.contains("Nothing is deleted or bootstrapped again"), "{message}");
-    let later = report_after(&lost.with(|it| it.now += 600), &status);
+    let later = report_after(&lost.with(|it| it.now += seconds(600)), &status);
     assert_eq!(said(&later, "Available").2, message, "the time is that of the loss");
 }
 
@@ -92,17 +91,17 @@ fn since_when_a_member_is_unhealthy_is_kept_until_it_is_well() {
     let mut observed = cluster_of(3);
     observed.stop_answering(1);
     let since = |status: &EtcdClusterStatus| {
-        status.members.iter().map(|it| it.unhealthy_since.as_ref().map(|time| time.0.as_second())).collect::<Vec<_>>()
+        status.members.iter().map(|it| it.unhealthy_since.as_ref().map(|time| time.0)).collect::<Vec<_>>()
     };
     let first = report_after(&observed, &EtcdClusterStatus::default());
     assert_eq!(since(&first), [None, Some(NOW), None]);
     observed.recorded.unhealthy_since.insert(identity_of(1).member_id, NOW);
-    observed.now += 100;
+    observed.now += seconds(100);
     let second = report_after(&observed, &first);
     assert_eq!(since(&second), [None, Some(NOW), None]);
     let mut nobody = observed.clone();
     nobody.lose_quorum();
-    assert_eq!(since(&report_after(&nobody, &second)), [Some(NOW + 100), Some(NOW), Some(NOW + 100)]);
+    assert_eq!(since(&report_after(&nobody, &second)), [Some(NOW + seconds(100)), Some(NOW), Some(NOW + seconds(100))]);
     observed.answer(1);
     assert_eq!(since(&report_after(&observed, &second)), [None, None, None]);
 }

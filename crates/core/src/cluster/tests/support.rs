@@ -1,8 +1,11 @@
 //! Clusters to decide about, and short ways to change them.
 
+use jiff::{SignedDuration, Timestamp};
+use semver::Version;
+
 use crate::cluster::observed::{
-    Answer, Bootstrap, Claim, ClusterId, DataState, Etcd, ExpectedData, Identity, Member, MemberId, Membership, Node,
-    Objects, Observed, Peer, Pod, Recorded, Remembered, ServiceKind, SharedObjects, Wanted,
+    Answer, Bootstrap, Claim, ClusterId, DataState, Etcd, ExpectedData, Identity, Member, MemberId, Membership,
+    NoAnswer, Node, Objects, Observed, Peer, Pod, Recorded, Remembered, ServiceKind, SharedObjects, Wanted,
 };
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::cluster::quorum::quorum;
@@ -11,7 +14,16 @@ use crate::ordinal::Ordinal;
 
 pub const CLUSTER_ID: ClusterId = ClusterId(0xc1);
 pub const VERSION: &str = "3.6.16";
-pub const NOW: i64 = 1_800_000_000;
+pub const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+pub const fn seconds(number: i64) -> SignedDuration {
+    SignedDuration::from_secs(number)
+}
+
+/// The version that a text stands for.
+pub fn version(text: &str) -> Version {
+    Version::parse(text).unwrap()
+}
 
 pub fn names() -> ClusterNames {
     ClusterNames { cluster: "c".into(), namespace: "db".into(), domain: "cluster.local".into() }
@@ -54,13 +66,13 @@ pub fn new_cluster(replicas: u32) -> Observed {
             restores: false,
             deleting: false,
             paused: None,
-            replace_after: Some(300),
+            replace_after: Some(seconds(300)),
             defragments: true,
             migrates: false,
-            version: VERSION.into(),
+            version: Some(version(VERSION)),
             flags: Vec::new(),
         },
-        recorded: Recorded { version: Some(VERSION.into()), ..Recorded::default() },
+        recorded: Recorded { version: Some(version(VERSION)), ..Recorded::default() },
         objects: Objects { quota: 2 << 30, shared: shared_objects(replicas), ..Objects::default() },
         etcd: Etcd::default(),
         remembered: Remembered { has_rollout_slot: true, ..Remembered::default() },
@@ -73,7 +85,7 @@ pub fn cluster_of(size: u32) -> Observed {
         it.recorded.bootstrap = Some(bootstrap_of(size));
         it.recorded.cluster_id = Some(CLUSTER_ID);
         it.etcd.membership = Some(Membership { cluster_id: CLUSTER_ID, members: Vec::new() });
-        it.etcd.cluster_version = Some("3.6.0".into());
+        it.etcd.cluster_version = Some(version("3.6.0"));
     });
     for ordinal in 0..size {
         observed.join(ordinal);
@@ -104,7 +116,7 @@ impl Observed {
         self.objects
             .peers
             .insert(Ordinal(ordinal), Peer { identity, started: true, version, proven: true, ..Peer::default() });
-        let version = self.etcd.cluster_version.as_ref().map(|_| VERSION.to_owned());
+        let version = self.etcd.cluster_version.as_ref().map(|_| super::support::version(VERSION));
         let claim = Claim { bootstrap: self.recorded.bootstrap.clone(), identity, version, ..Claim::default() };
         if self.wanted.durable {
             self.objects.claims.insert(Ordinal(ordinal), claim);
@@ -167,7 +179,11 @@ impl Observed {
             identity: identity_of(ordinal),
             leader: Some(identity_of(0).member_id),
             learner,
-            version: self.objects.peers.get(&Ordinal(ordinal)).map_or(VERSION.into(), |peer| peer.version.clone()),
+            version: self
+                .objects
+                .peers
+                .get(&Ordinal(ordinal))
+                .map_or(Some(version(VERSION)), |peer| peer.version.clone()),
             storage_version: None,
             db_size: 20480,
             db_in_use: 20480,
@@ -177,7 +193,7 @@ impl Observed {
     }
 
     pub fn stop_answering(&mut self, ordinal: u32) {
-        self.etcd.answers.insert(Ordinal(ordinal), Err("timed out".into()));
+        self.etcd.answers.insert(Ordinal(ordinal), Err(NoAnswer("timed out".into())));
     }
 
     /// No member can be queried any more.

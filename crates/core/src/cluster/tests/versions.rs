@@ -1,8 +1,9 @@
 //! Which versions members may be created with.
 
 use etcd_operator_api::WaitReason;
+use semver::Version;
 
-use super::support::{awaited, cluster_of, steps_of};
+use super::support::{awaited, cluster_of, steps_of, version};
 use crate::cluster::observed::{BackupFirst, Observed};
 use crate::cluster::plan::{Model, Plan, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
@@ -14,44 +15,44 @@ use crate::ordinal::Ordinal;
 fn asked(runs: &str, wanted: &str) -> Observed {
     let mut observed = cluster_of(3);
     observed.be_ready();
-    observed.wanted.version = wanted.into();
-    observed.recorded.version = Some(runs.into());
+    observed.wanted.version = Some(version(wanted));
+    observed.recorded.version = Some(version(runs));
     observed.etcd.cluster_version = Some(minor(runs));
     observed.recorded.oldest_log = Some(minor(runs));
     for ordinal in 0..3 {
         observed.run(ordinal, runs);
-        observed.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(runs.into());
+        observed.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(version(runs));
     }
     observed
 }
 
-fn minor(version: &str) -> String {
-    format!("{}.0", version.rsplit_once('.').unwrap().0)
+fn minor(text: &str) -> Version {
+    let Version { major, minor, .. } = version(text);
+    Version::new(major, minor, 0)
 }
 
 impl Observed {
-    fn run(&mut self, ordinal: u32, version: &str) {
-        self.objects.peers.get_mut(&Ordinal(ordinal)).unwrap().version = version.into();
+    fn run(&mut self, ordinal: u32, runs: &str) {
+        self.objects.peers.get_mut(&Ordinal(ordinal)).unwrap().version = Some(version(runs));
         self.answer(ordinal);
-        let fields = vec![format!("spec.version {version} → {}", self.wanted.version)];
+        let fields = vec![format!("spec.version {runs} → {}", self.wanted.version.as_ref().unwrap())];
         let change = SpecDiff { fields, method: UpdateMethod::Restart };
         self.objects.outdated.remove(&Ordinal(ordinal));
-        if version != self.wanted.version {
+        if Some(version(runs)) != self.wanted.version {
             self.objects.outdated.insert(Ordinal(ordinal), change);
         }
     }
 
-    fn store(&mut self, ordinal: u32, version: &str) {
+    fn store(&mut self, ordinal: u32, stored: &str) {
         let answer = self.etcd.answers.get_mut(&Ordinal(ordinal)).unwrap().as_mut().unwrap();
-        answer.storage_version = Some(version.into());
-        let is_own = minor(&answer.version) == version;
-        let noted = if is_own { answer.version.clone() } else { version.to_owned() };
-        self.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(noted);
+        answer.storage_version = Some(version(stored));
+        let own = answer.version.clone().filter(|own| minor(&own.to_string()) == version(stored));
+        self.objects.claims.get_mut(&Ordinal(ordinal)).unwrap().version = Some(own.unwrap_or(version(stored)));
     }
 }
 
 fn accepts(observed: &Observed) -> bool {
-    steps_of(observed) == [Step::Cluster(ClusterStep::AcceptVersion(observed.wanted.version.clone()))]
+    steps_of(observed) == [Step::Cluster(ClusterStep::AcceptVersion(observed.wanted.version.clone().unwrap()))]
 }
 
 /// Why the version is refused. No step may be taken then.
@@ -109,14 +110,14 @@ fn upgrade_waits_until_all_members_are_healthy() {
 fn while_versions_are_mixed_a_member_may_go_back() {
     let mut observed = asked("3.5.35", "3.5.35");
     observed.run(2, "3.6.16");
-    observed.recorded.version = Some("3.6.16".into());
+    observed.recorded.version = Some(version("3.6.16"));
     assert!(accepts(&observed));
     observed.run(1, "3.6.16");
     observed.run(0, "3.6.16");
     let message = plan(&observed).steps;
     assert_eq!(
         message,
-        [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))],
+        [Step::Cluster(ClusterStep::EnableDowngrade(version("3.5.0")))],
         "all are new, although etcd has not said so yet"
     );
 }
@@ -125,7 +126,7 @@ fn while_versions_are_mixed_a_member_may_go_back() {
 fn member_that_failed_with_one_patch_is_tried_with_another() {
     let mut observed = asked("3.5.35", "3.6.16");
     observed.run(2, "3.6.99");
-    observed.recorded.version = Some("3.6.99".into());
+    observed.recorded.version = Some(version("3.6.99"));
     observed.stop_answering(2);
     assert_eq!(awaited(&plan(&observed)), "WaitingForHealthyMembers", "it was well as it is, and will be again");
     observed.objects.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
@@ -136,14 +137,14 @@ fn member_that_failed_with_one_patch_is_tried_with_another() {
 #[test]
 fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
     let mut observed = asked("3.7.3", "3.6.16");
-    observed.etcd.downgrade = Some("3.6.0".into());
-    observed.etcd.cluster_version = Some("3.6.0".into());
+    observed.etcd.downgrade = Some(version("3.6.0"));
+    observed.etcd.cluster_version = Some(version("3.6.0"));
     (0..2).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     observed.etcd.answers.remove(&Ordinal(2));
     observed.objects.pods.remove(&Ordinal(2));
     observed.objects.peers.remove(&Ordinal(2));
-    let note = |observed: &mut Observed, version: &str| {
-        observed.objects.claims.get_mut(&Ordinal(2)).unwrap().version = Some(version.to_owned());
+    let note = |observed: &mut Observed, noted: &str| {
+        observed.objects.claims.get_mut(&Ordinal(2)).unwrap().version = Some(version(noted));
     };
     note(&mut observed, "3.7.3");
     assert!(matches!(decide_version(&observed), VersionDecision::Wait(_)), "3.6 could not read what 2 may have");
@@ -155,30 +156,30 @@ fn downgrade_waits_for_a_stopped_member_whose_claim_holds_later_data() {
 fn down_by_a_minor_only_when_the_data_is_readable() {
     let mut observed = asked("3.7.3", "3.6.16");
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.7.0"));
-    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.6.0".into()))]);
-    observed.etcd.downgrade = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade(version("3.6.0")))]);
+    observed.etcd.downgrade = Some(version("3.6.0"));
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingDowngrade", Vec::new()));
-    observed.etcd.cluster_version = Some("3.6.0".into());
+    observed.etcd.cluster_version = Some(version("3.6.0"));
     observed.store(0, "3.6.0");
     observed.store(1, "3.6.0");
     assert_eq!(awaited(&plan(&observed)), "PreparingDowngrade", "2 is not done");
     observed.store(2, "3.6.0");
     assert!(accepts(&observed));
-    observed.recorded.version = Some("3.6.16".into());
+    observed.recorded.version = Some(version("3.6.16"));
     assert_eq!(steps_of(&observed), [Step::Member(Ordinal(2), MemberStep::DrainPod)]);
 }
 
 #[test]
 fn a_downgrade_is_cancelled_when_the_spec_goes_back() {
     let mut observed = asked("3.7.3", "3.7.3");
-    observed.etcd.downgrade = Some("3.6.0".into());
+    observed.etcd.downgrade = Some(version("3.6.0"));
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
 
 #[test]
 fn downgrade_is_cancelled_while_a_member_joins_and_resumed_afterwards() {
     let mut observed = asked("3.7.3", "3.6.16");
-    observed.etcd.downgrade = Some("3.6.0".into());
+    observed.etcd.downgrade = Some(version("3.6.0"));
     observed.wanted.replicas = 4;
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
 }
@@ -204,7 +205,7 @@ fn refused_version_reaches_no_new_member() {
     observed.objects.outdated.clear();
     let made = Step::Member(
         Ordinal(0),
-        MemberStep::CreatePeer { initial: false, model: Model::SpecWithVersion("3.5.35".into()) },
+        MemberStep::CreatePeer { initial: false, model: Model::SpecWithVersion(version("3.5.35")) },
     );
     assert!(steps_of(&observed).contains(&made));
 }
@@ -216,10 +217,10 @@ fn downgrade_waits_for_an_initial_member_that_never_started_and_lets_it_start() 
     observed.etcd.answers.remove(&Ordinal(2));
     observed.objects.peers.get_mut(&Ordinal(2)).unwrap().proven = false;
     let plan = plan(&observed);
-    let enabled = Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".to_owned()));
+    let enabled = Step::Cluster(ClusterStep::EnableDowngrade(version("3.5.0")));
     assert!(!plan.steps.contains(&enabled), "nobody could join any more: {plan:?}");
     assert_eq!(awaited(&plan), "WaitingForHealthyMembers");
-    observed.etcd.downgrade = Some("3.5.0".to_owned());
+    observed.etcd.downgrade = Some(version("3.5.0"));
     let steps = steps_of(&observed);
     assert!(steps.contains(&Step::Cluster(ClusterStep::CancelDowngrade)), "{steps:?}");
 }
@@ -235,30 +236,30 @@ fn a_cluster_that_is_created_again_asks_for_a_version_that_can_read_its_data() {
     (observed.recorded.version, observed.recorded.oldest_log) = (None, recorded.oldest_log);
     (observed.etcd.cluster_version, observed.etcd.downgrade) = (said, downgrade);
     assert!(refusal(&observed).contains("data is of etcd 3.7"));
-    observed.wanted.version = "3.7.2".into();
+    observed.wanted.version = Some(version("3.7.2"));
     assert!(accepts(&observed));
 }
 
 #[test]
 fn log_entries_of_3_5_are_dropped_before_an_upgrade_to_3_7() {
     let mut observed = asked("3.6.16", "3.7.3");
-    observed.recorded.oldest_log = Some("3.5.35".into());
+    observed.recorded.oldest_log = Some(version("3.5.35"));
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert_eq!(
         steps_of(&observed),
-        [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))],
+        [Step::Cluster(ClusterStep::EnableDowngrade(version("3.5.0")))],
         "3.6 writes snapshots then"
     );
-    observed.etcd.downgrade = Some("3.5.0".into());
+    observed.etcd.downgrade = Some(version("3.5.0"));
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()));
-    observed.etcd.cluster_version = Some("3.5.0".into());
+    observed.etcd.cluster_version = Some(version("3.5.0"));
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.5.0"));
-    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordLogVersion("3.6.0".into()))]);
-    observed.recorded.oldest_log = Some("3.6.0".into());
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::RecordLogVersion(version("3.6.0")))]);
+    observed.recorded.oldest_log = Some(version("3.6.0"));
     assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::CancelDowngrade)]);
     observed.etcd.downgrade = None;
     assert_eq!((awaited(&plan(&observed)), steps_of(&observed)), ("PreparingUpgrade", Vec::new()), "3.7 needs 3.6");
-    observed.etcd.cluster_version = Some("3.6.0".into());
+    observed.etcd.cluster_version = Some(version("3.6.0"));
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
     assert!(accepts(&observed));
 }
@@ -268,7 +269,7 @@ fn logs_of_which_nobody_knows_are_taken_for_old_ones() {
     let mut observed = asked("3.6.16", "3.7.3");
     observed.recorded.oldest_log = None;
     (0..3).for_each(|ordinal| observed.store(ordinal, "3.6.0"));
-    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade("3.5.0".into()))]);
+    assert_eq!(steps_of(&observed), [Step::Cluster(ClusterStep::EnableDowngrade(version("3.5.0")))]);
     assert!(accepts(&asked("3.6.16", "3.7.3")), "bootstrapped by 3.6");
 }
 
@@ -310,11 +311,11 @@ fn while_a_cluster_is_bootstrapped_it_stays_with_its_minor() {
         steps_of(observed).iter().any(|it| matches!(it, Step::Cluster(ClusterStep::AcceptVersion(_))))
     };
     assert!(!is_accepted(&observed), "somebody may have begun: {:?}", plan(&observed));
-    observed.wanted.version = "3.5.35".into();
+    observed.wanted.version = Some(version("3.5.35"));
     observed.objects.claims.clear();
     observed.objects.pods.clear();
     observed.objects.peers.clear();
     assert!(is_accepted(&observed), "another patch can read it: {:?}", plan(&observed));
-    observed.wanted.version = "3.6.16".into();
+    observed.wanted.version = Some(version("3.6.16"));
     assert!(is_accepted(&observed), "nobody has begun: {:?}", plan(&observed));
 }

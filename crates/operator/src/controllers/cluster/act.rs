@@ -68,7 +68,7 @@ impl Actor<'_> {
             ClusterStep::AcceptVersion(version) => self.accept_version(version).await,
             ClusterStep::TakeBackup => self.take_backup().await,
             ClusterStep::RecordLogVersion(version) => {
-                self.record(|status| status.oldest_log_version = Some(version.clone())).await
+                self.record(|status| status.oldest_log_version = Some(version.to_string())).await
             }
             ClusterStep::EnableDowngrade(version) => self.enable_downgrade(version).await,
             ClusterStep::CancelDowngrade => self.cancel_downgrade().await,

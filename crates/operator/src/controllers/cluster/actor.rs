@@ -114,7 +114,3 @@ impl<'a> Actor<'a> {
         }
     }
 }
-
-pub fn moment(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
-}

@@ -6,17 +6,18 @@ use etcd_operator_api::EventReason;
 use etcd_operator_core::cluster::observed::{Alarm, AlarmKind, Defragmentation};
 use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::{self as etcd, Cause, MemberClient};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::actor::Actor;
 use super::errors::{Error, etcd_error};
-use super::patches::{LastDefragmentation, PeerRecord, time};
+use super::patches::{LastDefragmentation, PeerRecord};
 
 /// How long a defragmentation is waited for. etcd continues one that takes longer.
 const DEFRAGMENTATION: Duration = Duration::from_secs(15);
 
 impl Actor<'_> {
     pub(super) async fn record_defragmentation(&self, ordinal: Ordinal, it: Defragmentation) -> Result<(), Error> {
-        let last_defragmentation = LastDefragmentation { time: time(it.at), compacted_revision: it.compacted };
+        let last_defragmentation = LastDefragmentation { time: Time(it.at), compacted_revision: it.compacted };
         self.record_in_peer(ordinal, PeerRecord::Defragmentation { last_defragmentation }).await
     }
 

@@ -7,7 +7,9 @@ use etcd_operator_core::cluster::observed::{Bootstrap, ExpectedData, Identity, R
 use etcd_operator_core::cluster::plan::{Model, Start};
 use etcd_operator_core::ordinal::Ordinal;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use semver::Version;
 
 use super::actor::Actor;
 use super::errors::{Error, api_error};
@@ -46,7 +48,7 @@ impl Actor<'_> {
         let mut recipe = Recipe::of_cluster(self.cluster);
         match model {
             Model::Spec => {}
-            Model::SpecWithVersion(version) => recipe.spec.version = version.clone(),
+            Model::SpecWithVersion(version) => recipe.spec.version = version.to_string(),
             Model::Member(other) => {
                 let peer = self.made.get(other).or_else(|| self.observation.objects.peers.get(other));
                 let peer =
@@ -65,7 +67,7 @@ impl Actor<'_> {
     pub(super) async fn record_replacement(&self, ordinal: Ordinal, replacement: &Replacement) -> Result<(), Error> {
         let replacement = etcd_operator_api::Replacement {
             member_id: replacement.member_id.to_string(),
-            time: patches::time(replacement.at),
+            time: Time(replacement.at),
             count: i32::try_from(replacement.count).unwrap_or(i32::MAX),
             reason: replacement.why.clone(),
         };
@@ -190,10 +192,10 @@ impl Actor<'_> {
         &self,
         ordinal: Ordinal,
         identity: Identity,
-        version: Option<&String>,
+        version: Option<&Version>,
     ) -> Result<(), Error> {
         let mut notes = of_identity(Some(identity));
-        notes.extend(version.map(|version| (DATA_VERSION.to_owned(), version.clone())));
+        notes.extend(version.map(|version| (DATA_VERSION.to_owned(), version.to_string())));
         self.patch::<PersistentVolumeClaim>(&self.name(ordinal), &ObjectPatch::of_annotations(notes)).await
     }
 }

@@ -1,6 +1,7 @@
 //! Nodes, as far as they matter for the members on them.
 
 use etcd_operator_core::cluster::observed::Node as SeenNode;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
 
 /// The taint with which an administrator confirms that nothing runs on a node any more.
@@ -8,13 +9,13 @@ const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The state of a node. One that does not exist has always been down: its machine was removed from the cluster.
 pub fn see(node: Option<&Node>) -> SeenNode {
-    let Some(node) = node else { return SeenNode { down_since: Some(0), fenced: false } };
+    let Some(node) = node else { return SeenNode { down_since: Some(Timestamp::UNIX_EPOCH), fenced: false } };
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
     let down = ready.filter(|ready| ready.status != "True");
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     SeenNode {
-        down_since: down.map(|ready| ready.last_transition_time.as_ref().map_or(0, |time| time.0.as_second())),
+        down_since: down.map(|ready| ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0)),
         fenced: taints.into_iter().any(|taint| taint.key == OUT_OF_SERVICE),
     }
 }
@@ -48,8 +49,8 @@ mod tests {
     #[test]
     fn a_node_is_down_unless_it_says_that_it_is_ready() {
         assert_eq!(see(Some(&node("True", json!([])))).down_since, None);
-        assert_eq!(see(Some(&node("False", json!([])))).down_since, Some(60));
-        assert_eq!(see(Some(&node("Unknown", json!([])))).down_since, Some(60));
+        assert_eq!(see(Some(&node("False", json!([])))).down_since, Some(Timestamp::constant(60, 0)));
+        assert_eq!(see(Some(&node("Unknown", json!([])))).down_since, Some(Timestamp::constant(60, 0)));
         assert!(see(None).down_since.is_some());
         assert_eq!(see(Some(&Node::default())).down_since, None, "one that has just come says nothing yet");
     }

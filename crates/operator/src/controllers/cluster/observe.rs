@@ -15,9 +15,11 @@ use etcd_operator_core::cluster::volumes::misfit_of;
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::Status;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
+use semver::Version;
 
 use super::corruption_check::{ComparedVoter, compare};
 use super::member_objects::{MemberObjects, node_of_pod};
@@ -47,7 +49,7 @@ pub struct Observation {
 
 /// The data of a cluster's members is compared as often as its spec says.
 pub fn every_so_often(cluster: &EtcdCluster) -> Occasion {
-    Occasion::Every(cluster.spec.compare_every().map(seconds))
+    Occasion::Every(cluster.spec.compare_every().map(signed))
 }
 
 /// Reads, and changes nothing. What is remembered of earlier observations is added by [`remember`](super::remember).
@@ -66,7 +68,7 @@ pub async fn observe(
     let memory = context.memories.of(&names.namespace, &names.cluster);
     let observed = Observed {
         uid: cluster.uid().unwrap_or_default(),
-        now: jiff::Timestamp::now().as_second(),
+        now: now(),
         wanted: observe_wishes(cluster, &objects),
         recorded: observe_records(&status),
         objects: Objects {
@@ -75,8 +77,8 @@ pub async fn observe(
             ..observe_objects(cluster, &objects, context).await
         },
         etcd: Etcd {
-            cluster_version: cluster_version.or(status.cluster_version),
-            downgrade: probed.statuses.values().find_map(|status| status.downgrade_target.clone()),
+            cluster_version: cluster_version.or_else(|| parse(status.cluster_version.as_deref())),
+            downgrade: probed.statuses.values().find_map(|status| parse(status.downgrade_target.as_deref())),
             answers: probed.answers,
             membership: probed.membership,
             local_membership: probed.local_membership,
@@ -102,10 +104,10 @@ fn observe_wishes(cluster: &EtcdCluster, objects: &MemberObjects) -> Wanted {
         restores: spec.bootstrap.as_ref().is_some_and(|it| it.restore.is_some()),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         paused: paused_by(cluster, objects),
-        replace_after: spec.replace_after().map(seconds),
+        replace_after: spec.replace_after().map(signed),
         defragments: spec.defragments(),
         migrates: spec.storage.migrate,
-        version: spec.version.clone(),
+        version: Version::parse(&spec.version).ok(),
         flags: spec.etcd.iter().flat_map(|options| options.extra_args.keys().cloned()).collect(),
     }
 }
@@ -120,9 +122,9 @@ fn observe_records(status: &EtcdClusterStatus) -> Recorded {
         // An ID that can't be parsed matches no cluster: nothing is bootstrapped, and no member that answers is
         // mistaken for one of this cluster.
         cluster_id: status.cluster_id.as_ref().map(|_| status.cluster_id().unwrap_or_default()),
-        version: status.target_version.clone(),
+        version: parse(status.target_version.as_deref()),
         voters: status.members.iter().filter(|member| member.role != Some(MemberRole::Learner)).count(),
-        oldest_log: status.oldest_log_version.clone(),
+        oldest_log: parse(status.oldest_log_version.as_deref()),
         unhealthy_since: unhealthy_since(status),
     }
 }
@@ -146,25 +148,24 @@ async fn observe_objects(cluster: &EtcdCluster, objects: &MemberObjects, context
 }
 
 /// The version that the members agreed on. etcd is queried only if it may have changed.
-async fn observe_cluster_version(cluster: &EtcdCluster, endpoints: &Endpoints, probed: &Probe) -> Option<String> {
+async fn observe_cluster_version(cluster: &EtcdCluster, endpoints: &Endpoints, probed: &Probe) -> Option<Version> {
     let status = cluster.status.as_ref();
-    let is_known = |version: &&String| {
-        let minor = |version: &str| version.split('.').nth(1).map(str::to_owned);
-        let mut running = probed.answers.values().flatten().map(|answer| minor(&answer.version));
+    let is_known = |version: &Version| {
+        let mut running = probed.answers.values().flatten().map(|answer| answer.version.as_ref());
         status.and_then(|status| status.target_version.as_deref()) == Some(&cluster.spec.version)
-            && running.all(|running| running == minor(version))
+            && running.all(|running| running.is_some_and(|running| running.minor == version.minor))
             && probed.statuses.values().all(|status| status.downgrade_target.is_none())
     };
-    match status.and_then(|status| status.cluster_version.as_ref()).filter(is_known) {
-        Some(known) => Some(known.clone()),
-        None => cluster_version(endpoints, &probed.answers).await,
+    match parse(status.and_then(|status| status.cluster_version.as_deref())).filter(is_known) {
+        Some(known) => Some(known),
+        None => parse(cluster_version(endpoints, &probed.answers).await.as_deref()),
     }
 }
 
 /// The annotations on claims are all that is left of a cluster that was deleted.
 fn with_version_of_the_data(mut observed: Observed) -> Observed {
     if observed.etcd.cluster_version.is_none() {
-        let of_data = observed.noted_version().map(|version| format!("{}.{}.0", version.major, version.minor));
+        let of_data = observed.noted_version().map(|version| Version::new(version.major, version.minor, 0));
         observed.etcd.cluster_version = of_data;
     }
     observed
@@ -199,13 +200,23 @@ fn paused_by(cluster: &EtcdCluster, objects: &MemberObjects) -> Option<String> {
     noted(cluster).or(peers).or_else(pods).or_else(claims)
 }
 
-fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<MemberId, i64> {
-    let unhealthy = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
-    unhealthy.map(|(id, since)| (id, since.0.as_second())).collect()
+/// What is no version counts as none.
+fn parse(version: Option<&str>) -> Option<Version> {
+    Version::parse(version?).ok()
 }
 
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+fn unhealthy_since(status: &EtcdClusterStatus) -> BTreeMap<MemberId, Timestamp> {
+    let unhealthy = status.members.iter().filter_map(|member| Some((member.id()?, member.unhealthy_since.as_ref()?)));
+    unhealthy.map(|(id, since)| (id, since.0)).collect()
+}
+
+/// In whole seconds, as Kubernetes writes times.
+fn now() -> Timestamp {
+    Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default()
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
 /// The address of a pod's etcd, once the pod has an IP and its etcd has been started.
@@ -238,7 +249,7 @@ fn observe_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
     let replacement = status.replacement.and_then(|last| {
         Some(Replacement {
             member_id: MemberId::parse(&last.member_id)?,
-            at: last.time.0.as_second(),
+            at: last.time.0,
             count: u32::try_from(last.count).unwrap_or_default(),
             why: last.reason,
         })
@@ -248,11 +259,10 @@ fn observe_peer(peer: &EtcdPeer, cluster: &Option<String>) -> ObservedPeer {
         identity: identity.map(|(member_id, cluster_id)| Identity { member_id, cluster_id }),
         started: status.started,
         deleting: is_going(peer, |uid| Some(uid) == cluster.as_deref()),
-        version: peer.spec.version.clone(),
+        version: Version::parse(&peer.spec.version).ok(),
         proven: status.server_version.is_some(),
         replacement,
-        defragmented: defragmented
-            .map(|last| Defragmentation { at: last.time.0.as_second(), compacted: last.compacted_revision }),
+        defragmented: defragmented.map(|last| Defragmentation { at: last.time.0, compacted: last.compacted_revision }),
     }
 }
 
@@ -269,9 +279,9 @@ fn observe_pod(pod: &Pod, objects: &MemberObjects) -> ObservedPod {
         finished: phase == "Failed" || phase == "Succeeded",
         expected: read_expected_data(pod.annotations()),
         serves_clients: pod.labels().get(ROLE).is_some_and(|role| role == VOTER),
-        leaving_since: pod.annotations().get(LEAVING_SINCE).and_then(|time| seconds_of(time)),
-        created: pod.creation_timestamp().map_or(0, |time| time.0.as_second()),
-        deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0.as_second()),
+        leaving_since: pod.annotations().get(LEAVING_SINCE).and_then(|time| time.parse().ok()),
+        created: pod.creation_timestamp().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        deleting_since: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0),
         began: containers.any(has_begun),
         restoring: is_restoring(pod),
         ready: conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
@@ -285,10 +295,6 @@ fn is_restoring(pod: &Pod) -> bool {
     let init = pod.status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
     let is_at_work = |status: &ContainerStatus| status.state.as_ref().is_some_and(|state| state.running.is_some());
     init.filter(|status| [FETCH, RESTORE].contains(&status.name.as_str())).any(is_at_work)
-}
-
-fn seconds_of(time: &str) -> Option<i64> {
-    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
 
 fn observe_claim(
@@ -307,7 +313,7 @@ fn observe_claim(
         deleting: claim.metadata.deletion_timestamp.is_some() || claim.owner_references().iter().any(is_going_with),
         bootstrap: read_bootstrap(claim.annotations()),
         identity: read_identity(claim.annotations()),
-        version: claim.annotations().get(DATA_VERSION).cloned(),
+        version: parse(claim.annotations().get(DATA_VERSION).map(String::as_str)),
         strayed: has_strayed(claim, cluster),
         size: capacity.map(|size| size.0.clone()),
         too_small: should_grow(cluster, claim),

@@ -155,10 +155,6 @@ pub struct LastDefragmentation {
     pub compacted_revision: Option<i64>,
 }
 
-pub fn time(seconds: i64) -> Time {
-    Time(jiff::Timestamp::from_second(seconds).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -200,7 +196,7 @@ mod tests {
     fn records_of_a_peer_contain_nothing_but_what_they_record() {
         let member = PeerRecord::Member { member_id: "a".into(), cluster_id: "b".into(), started: true };
         assert_eq!(json!(member), json!({"memberID": "a", "clusterID": "b", "started": true}));
-        let last = LastDefragmentation { time: time(0), compacted_revision: None };
+        let last = LastDefragmentation { time: Time(jiff::Timestamp::UNIX_EPOCH), compacted_revision: None };
         let defragmentation = PeerRecord::Defragmentation { last_defragmentation: last };
         let expected = json!({"lastDefragmentation": {"time": "1970-01-01T00:00:00Z", "compactedRevision": null}});
         assert_eq!(json!(defragmentation), expected, "the null removes the revision of an earlier one");

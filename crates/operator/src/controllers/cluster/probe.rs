@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use etcd_operator_core::cluster::observed::{
-    Alarm, AlarmKind, Answer, ClusterId, Identity, Member, MemberId, Membership,
+    Alarm, AlarmKind, Answer, ClusterId, Identity, Member, MemberId, Membership, NoAnswer,
 };
 use etcd_operator_core::names::ClusterNames;
 use etcd_operator_core::ordinal::Ordinal;
 use etcd_operator_etcd::{self as etcd, Error, MemberClient, Status};
 use futures::future::join_all;
+use semver::Version;
 
 /// How long a member may take for one response. A healthy one takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,7 +19,7 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 pub type Endpoints = BTreeMap<Ordinal, String>;
 
 pub struct Probe {
-    pub answers: BTreeMap<Ordinal, Result<Answer, String>>,
+    pub answers: BTreeMap<Ordinal, Result<Answer, NoAnswer>>,
     /// The full status of each member that answered.
     pub statuses: BTreeMap<Ordinal, Status>,
     pub membership: Option<Membership>,
@@ -35,7 +36,7 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
             statuses.insert(ordinal, status);
             answer
         });
-        answers.insert(ordinal, answer.map_err(|error| error.cause.to_string()));
+        answers.insert(ordinal, answer.map_err(|error| NoAnswer(error.cause.to_string())));
     }
     let mut membership = None;
     for (ordinal, answer) in &answers {
@@ -62,7 +63,7 @@ pub async fn probe_members(endpoints: &Endpoints, names: &ClusterNames) -> Probe
 /// The version that the members have agreed on. A cluster that is bootstrapping reports 3.0.0 before they have.
 pub async fn cluster_version(
     endpoints: &Endpoints,
-    answers: &BTreeMap<Ordinal, Result<Answer, String>>,
+    answers: &BTreeMap<Ordinal, Result<Answer, NoAnswer>>,
 ) -> Option<String> {
     let probed = answers.iter().find(|(_, answer)| matches!(answer, Ok(answer) if answer.reads))?;
     let said = MemberClient::new(endpoints.get(probed.0)?, PATIENCE).ok()?.cluster_version().await;
@@ -111,8 +112,8 @@ async fn probe_member(url: &str) -> Result<(Answer, Status), Error> {
         identity: Identity { member_id: MemberId(status.member_id), cluster_id: ClusterId(status.cluster_id) },
         leader: Some(status.leader).filter(|leader| *leader != 0).map(MemberId),
         learner: status.is_learner,
-        version: status.version.clone(),
-        storage_version: status.storage_version.clone(),
+        version: Version::parse(&status.version).ok(),
+        storage_version: status.storage_version.as_deref().and_then(|version| Version::parse(version).ok()),
         db_size: bytes(status.db_size),
         db_in_use: bytes(status.db_size_in_use),
         reads,

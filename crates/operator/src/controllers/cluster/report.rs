@@ -7,6 +7,7 @@ use etcd_operator_core::notice::Notice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::Patch;
 use kube::{Api, Client, ResourceExt};
+use semver::Version;
 use tracing::debug;
 
 use super::observe::Observation;
@@ -82,13 +83,14 @@ async fn write_versions(client: &Client, observation: &Observation) -> kube::Res
             continue;
         }
         let known = peer.status.as_ref().and_then(|status| status.server_version.as_ref());
-        if known != Some(&answer.version) {
-            let status = PeerRecord::ServerVersion { server_version: answer.version.clone() };
+        let Some(version) = answer.version.as_ref().map(Version::to_string) else { continue };
+        if known != Some(&version) {
+            let status = PeerRecord::ServerVersion { server_version: version.clone() };
             match peers.patch_status(&peer.name_any(), &strictly(), &Patch::Merge(StatusPatch { status })).await {
                 Err(kube::Error::Api(gone)) if gone.code == 404 => {}
                 written => {
                     written?;
-                    news.push((peer.name_any(), answer.version.clone()));
+                    news.push((peer.name_any(), version));
                 }
             }
         }

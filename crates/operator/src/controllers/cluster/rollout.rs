@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::Patch;
 use semver::Version;
 
-use super::actor::{Actor, moment};
+use super::actor::Actor;
 use super::errors::{Error, api_error, etcd_error};
 use super::patches::{Containers, Difference, MetadataPatch, ObjectPatch, PodTemplateChange, change, strictly};
 use super::spec_diff::resources_in_words;
@@ -20,7 +20,7 @@ const REFUSALS: [u16; 5] = [400, 403, 404, 405, 422];
 impl Actor<'_> {
     pub(super) async fn drain_pod(&self, ordinal: Ordinal) -> Result<(), Error> {
         let name = self.name(ordinal);
-        let since = moment(self.observation.observed.now);
+        let since = self.observation.observed.now.to_string();
         let metadata = MetadataPatch {
             annotations: [(LEAVING_SINCE.to_owned(), Some(since))].into(),
             labels: [(ROLE.to_owned(), Some(LEAVING.to_owned()))].into(),
@@ -97,10 +97,10 @@ impl Actor<'_> {
         self.tell(EventReason::VolumeExpanded, &name, format!("Expanding volume claim {name} to {}", size.0)).await
     }
 
-    pub(super) async fn accept_version(&self, version: &str) -> Result<(), Error> {
+    pub(super) async fn accept_version(&self, version: &Version) -> Result<(), Error> {
         let known = self.cluster.status.as_ref().and_then(|status| status.target_version.clone());
         self.record(|status| {
-            status.target_version = Some(version.to_owned());
+            status.target_version = Some(version.to_string());
             // An earlier version writes to the logs again.
             let oldest = status.oldest_log_version.take();
             status.oldest_log_version = oldest.map(|oldest| older(oldest, version));
@@ -114,7 +114,8 @@ impl Actor<'_> {
         self.tell(EventReason::VersionAccepted, &self.cluster.name_any(), note).await
     }
 
-    pub(super) async fn enable_downgrade(&self, target: &str) -> Result<(), Error> {
+    pub(super) async fn enable_downgrade(&self, target: &Version) -> Result<(), Error> {
+        let target = &target.to_string();
         let doing = format!("preparing the downgrade to {target}");
         let mut etcd = self.client_of_a_voter()?;
         let validated = match etcd.validate_downgrade(target).await {
@@ -162,9 +163,9 @@ fn is_our_mistake(message: &str) -> bool {
     message.contains("strict decoding error")
 }
 
-fn older(one: String, other: &str) -> String {
-    match (Version::parse(&one), Version::parse(other)) {
-        (Ok(known), Ok(new)) if new < known => other.to_owned(),
+fn older(one: String, new: &Version) -> String {
+    match Version::parse(&one) {
+        Ok(known) if *new < known => new.to_string(),
         _ => one,
     }
 }

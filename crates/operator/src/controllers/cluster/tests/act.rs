@@ -159,7 +159,11 @@ async fn status_of_a_cluster_that_changed_or_is_gone_is_not_written() {
         let status = it.cluster.status.clone().unwrap_or_default();
         let written = status::write(&it.cluster, &status, &it.context.client).await.unwrap();
         assert!(matches!(written, Written::Outdated));
-        let error = it.actor().take(&Step::Cluster(ClusterStep::RecordLogVersion("3.6.16".into()))).await.unwrap_err();
+        let error = it
+            .actor()
+            .take(&Step::Cluster(ClusterStep::RecordLogVersion(semver::Version::new(3, 6, 16))))
+            .await
+            .unwrap_err();
         assert!(matches!(&error, Error::OutOfDate(why) if why == "the EtcdCluster has changed"), "{error}");
         let sent = &it.api.sent()[1];
         assert_eq!(sent.content_type, "application/apply-patch+yaml");
