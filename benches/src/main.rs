@@ -1,13 +1,16 @@
 //! Each benchmark measures two things in turns in the same run, with the same question, because only the ratio means
 //! anything on a machine that others use too. `make bench` runs all of them, `make bench ONLY=rollout` one.
 
+mod answers;
 mod backup;
 mod bootstrap;
 mod client;
 mod filling;
 mod memory;
 mod rollout;
+mod sightings;
 mod stateful_set;
+mod timeline;
 
 use std::time::Duration;
 
