@@ -83,13 +83,15 @@ pub struct Objects {
     pub shared: SharedObjects,
 }
 
-/// The objects that every cluster has beside those of its members, as far as they are as this process applied them: an
-/// object that is missing, or that another client has changed since, is not here.
+/// The objects that every cluster has beside those of its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedObjects {
+    /// The Services that are as this process applied them: none that is missing, or that another client has changed since.
     pub services: BTreeSet<ServiceKind>,
-    /// How many voters the PodDisruptionBudget keeps available.
+    /// How many voters the PodDisruptionBudget keeps available, if there is one.
     pub min_available: Option<usize>,
+    /// Whether the PodDisruptionBudget is as this process applied it.
+    pub budget_is_as_applied: bool,
 }
 
 /// A Service of a cluster.

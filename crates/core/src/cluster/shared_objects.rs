@@ -11,8 +11,8 @@ pub fn apply_shared_objects(observed: &Observed) -> Vec<Step> {
     let missing = ServiceKind::ALL.into_iter().filter(|kind| !shared.services.contains(kind));
     let services = missing.map(ClusterStep::ApplyService);
     let min_available = voters_to_keep(observed);
-    let budget =
-        (shared.min_available != Some(min_available)).then_some(ClusterStep::ApplyDisruptionBudget { min_available });
+    let is_kept = shared.min_available == Some(min_available) && shared.budget_is_as_applied;
+    let budget = (!is_kept).then_some(ClusterStep::ApplyDisruptionBudget { min_available });
     services.chain(budget).map(Step::Cluster).collect()
 }
 
@@ -105,6 +105,8 @@ mod tests {
         assert_eq!(min_available(&observed), Some(2), "there are three EtcdPeers");
         observed.objects.shared.min_available = Some(3);
         assert_eq!(min_available(&observed), None, "a budget is not lowered blindly");
+        observed.objects.shared.budget_is_as_applied = false;
+        assert_eq!(min_available(&observed), Some(3), "nor when somebody else changed it");
     }
 
     #[test]

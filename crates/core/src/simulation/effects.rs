@@ -54,7 +54,7 @@ pub fn apply_budget(world: &mut World, min_available: usize) -> Result<Effect, B
             return Err(format!("the budget keeps {min_available} voters available, and a quorum is {needed}"));
         }
     }
-    world.api.shared.min_available = Some(min_available);
+    (world.api.shared.min_available, world.api.shared.budget_is_as_applied) = (Some(min_available), true);
     Ok(Effect::Done)
 }
 

@@ -330,7 +330,11 @@ fn meddle(world: &mut World, ordinal: Ordinal) -> bool {
     match world.random.below(4) {
         0 => world.api.shared.services.remove(&ServiceKind::Peers),
         1 => world.api.shared.services.remove(&ServiceKind::Clients),
-        2 => world.api.shared.min_available.take().is_some(),
+        2 => {
+            let left = world.random.one_of(&[None, Some(1)]);
+            (world.api.shared.min_available, world.api.shared.budget_is_as_applied) = (left, false);
+            true
+        }
         _ => match world.api.claims.get_mut(&ordinal) {
             Some(claim) => !std::mem::replace(&mut claim.claim.strayed, true),
             None => false,

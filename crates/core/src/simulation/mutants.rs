@@ -186,7 +186,8 @@ impl Mutant {
             Mutant::LeavesTheBudgetAsItWas => {
                 let exists = observed.objects.shared.min_available.is_some();
                 let is_budget = |it: &Step| matches!(it, Step::Cluster(ClusterStep::ApplyDisruptionBudget { .. }));
-                planned.steps.retain(|it| !(exists && is_budget(it)));
+                let is_touched = !observed.objects.shared.budget_is_as_applied;
+                planned.steps.retain(|it| !(exists && !is_touched && is_budget(it)));
             }
             Mutant::CountsOnWhoIsToCome => {
                 for step in &mut planned.steps {

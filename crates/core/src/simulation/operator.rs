@@ -65,6 +65,9 @@ impl Operator {
     /// Whether it was at work.
     pub fn crash(&mut self, world: &mut World) -> bool {
         (self.history, self.findings) = (HealthHistory::default(), BTreeSet::new());
+        // Nor does it know any more what it applied.
+        world.api.shared.services.clear();
+        world.api.shared.budget_is_as_applied = false;
         let was_working = self.work.take().is_some();
         if was_working {
             world.note(|| "the operator crashes".to_owned());

@@ -51,7 +51,8 @@ pub fn entry_of(ordinal: u32) -> (String, String) {
 
 /// The Services and the budget of a cluster, as they should be.
 fn shared_objects(voters: u32) -> SharedObjects {
-    SharedObjects { services: ServiceKind::ALL.into(), min_available: Some(quorum(voters as usize)) }
+    let min_available = Some(quorum(voters as usize));
+    SharedObjects { services: ServiceKind::ALL.into(), min_available, budget_is_as_applied: true }
 }
 
 /// An EtcdCluster that was created a moment ago, but for its Services and its PodDisruptionBudget, which exist.

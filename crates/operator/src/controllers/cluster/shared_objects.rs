@@ -18,14 +18,14 @@ use crate::controllers::caches::Caches;
 use crate::objects::services::{client_service, disruption_budget, headless_service};
 use crate::runtime::watch::Cache;
 
-/// The objects that exist and were not changed since they were applied.
+/// What there is of them, and whether it was changed since this process applied it.
 pub fn observe(cluster: &EtcdCluster, caches: &Caches, memory: &Memory) -> SharedObjects {
     let is_as_applied = |kind: &ServiceKind| is_current(cluster, &caches.services, memory, &service(cluster, *kind));
     let services = ServiceKind::ALL.into_iter().filter(is_as_applied).collect();
     let budget = caches.budgets.get(&cluster.namespace().unwrap_or_default(), &cluster.name_any());
     let keeps = budget.and_then(|budget| keeps_available(&budget));
-    let is_kept = |keeps: &usize| is_current(cluster, &caches.budgets, memory, &disruption_budget(cluster, *keeps));
-    SharedObjects { services, min_available: keeps.filter(is_kept) }
+    let is_kept = |keeps: usize| is_current(cluster, &caches.budgets, memory, &disruption_budget(cluster, keeps));
+    SharedObjects { services, min_available: keeps, budget_is_as_applied: keeps.is_some_and(is_kept) }
 }
 
 pub fn service(cluster: &EtcdCluster, kind: ServiceKind) -> Service {
