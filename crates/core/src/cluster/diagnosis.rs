@@ -68,7 +68,8 @@ pub fn diagnose(observed: &Observed, ordinal: Ordinal, member: &Member) -> Optio
     }
     if member.started
         && !has_stale_refusal(observed, ordinal)
-        && let Some(why) = data_loss(observed, ordinal, member.id)
+        && let Some(why) =
+            data_loss(observed, ordinal, member.id).or_else(|| loss_with_an_earlier_pod(observed, ordinal))
     {
         return Some(Diagnosis::DataLost(why));
     }
@@ -100,6 +101,12 @@ pub fn data_loss(observed: &Observed, ordinal: Ordinal, member_id: MemberId) -> 
         Some(claim) if claim.deleting && !is_on_a_node => Some(format!("the volume claim {name} was deleted")),
         _ => None,
     }
+}
+
+/// A member that ran, and keeps its data in its pod, has lost it if its pod has never been on any node.
+fn loss_with_an_earlier_pod(observed: &Observed, ordinal: Ordinal) -> Option<String> {
+    let is_new = observed.objects.pods.get(&ordinal).is_some_and(|pod| pod.node.is_none());
+    (!observed.wanted.durable && is_new).then(|| "its data was in an earlier pod".to_owned())
 }
 
 /// Whether an old refusal of the gate is the only evidence of data loss. The data may be back by now; the next start

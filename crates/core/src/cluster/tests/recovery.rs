@@ -143,6 +143,19 @@ fn an_ephemeral_member_without_its_pod_is_replaced_at_once() {
 }
 
 #[test]
+fn ephemeral_member_whose_new_pod_is_not_scheduled_is_replaced() {
+    let mut observed = cluster_of(3);
+    observed.wanted.durable = false;
+    observed.objects.claims.clear();
+    observed.etcd.answers.remove(&Ordinal(1));
+    let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
+    (pod.node, pod.problem) = (None, Some(Problem::new(ProblemKind::NoNode, "no node has that much memory")));
+    assert_eq!(steps_of(&observed), removal(1, "its data was in an earlier pod"));
+    observed.member_mut(1).started = false;
+    assert!(!steps_of(&observed).iter().any(Step::changes_membership), "it never had any");
+}
+
+#[test]
 fn refusal_in_an_old_pod_does_not_count_against_the_member() {
     let mut observed = cluster_of(3);
     lose_data(&mut observed, 1);
