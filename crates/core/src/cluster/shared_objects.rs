@@ -25,7 +25,10 @@ fn voters_to_keep(observed: &Observed) -> usize {
     match observed.etcd.membership.as_ref().filter(is_ours) {
         Some(membership) => quorum(membership.voters().count()),
         None => {
-            let known = observed.recorded.voters.max(observed.objects.peers.len());
+            // All initial members vote as soon as there is a cluster, also if fewer are desired by then.
+            let initial = observed.recorded.bootstrap.as_ref().filter(|_| observed.recorded.voters == 0);
+            let known = initial.map_or(observed.recorded.voters, |bootstrap| bootstrap.size as usize);
+            let known = known.max(observed.objects.peers.len());
             quorum(known.max(observed.wanted.replicas as usize))
                 .max(observed.objects.shared.min_available.unwrap_or_default())
         }
@@ -103,6 +106,11 @@ mod tests {
         assert_eq!(min_available(&observed), Some(2), "it was growing");
         observed.wanted.replicas = 1;
         assert_eq!(min_available(&observed), Some(2), "there are three EtcdPeers");
+        observed.objects.peers.clear();
+        assert_eq!(min_available(&observed), Some(1));
+        observed.recorded.voters = 0;
+        assert_eq!(min_available(&observed), Some(2), "it was bootstrapped with three");
+        observed.recorded.voters = 3;
         observed.objects.shared.min_available = Some(3);
         assert_eq!(min_available(&observed), None, "a budget is not lowered blindly");
         observed.objects.shared.budget_is_as_applied = false;
