@@ -3,7 +3,7 @@
 //! report that it can't.
 //!
 //! `world` is the state, `kubernetes` and `etcd` what those do by themselves, `observe` what the operator sees of it;
-//! `operator` takes the steps, `effects` and `in_place` have what a step does, and `templates` what members are created
+//! `operator` plans and reports, `steps` takes the steps, `effects` and `in_place` have what a step does, and `templates` what members are created
 //! from; `faults` may happen, `strangers` get in the way, `rules` must hold, `mutants` are operators that break them, and
 //! `coverage` counts what was met; `random` makes chance repeatable, `shared` makes copies cheap, and `trace` describes
 //! the steps. No decision is made here: the planner is the one that the operator uses. The same seed always gives the same
@@ -14,7 +14,6 @@
 //! make simulate SEED=4711         one of them, traced step by step
 //! ```
 
-use crate::cluster::tests::support::seconds;
 mod coverage;
 mod effects;
 mod etcd;
@@ -27,6 +26,7 @@ mod operator;
 mod random;
 mod rules;
 mod shared;
+mod steps;
 mod strangers;
 mod templates;
 mod trace;
@@ -43,6 +43,8 @@ use mutants::Mutant;
 use operator::Operator;
 use random::Random;
 use world::{Broken, World};
+
+use crate::cluster::tests::support::seconds;
 
 /// The number of runs in `cargo test`: some seconds' worth.
 const SEEDS: u64 = 4000;

@@ -12,5 +12,6 @@ mod scaling_up;
 mod status;
 mod status_of_the_unhealthy;
 pub mod support;
+mod unreachable;
 mod upgrade_backup;
 mod versions;

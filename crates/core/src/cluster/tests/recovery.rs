@@ -4,8 +4,7 @@ use jiff::Timestamp;
 
 use super::support::*;
 use crate::cluster::observed::{
-    Alarm, AlarmKind, Claim, ClusterId, Defragmentation, Identity, MemberId, Node, Observed, Pod, Problem, ProblemKind,
-    Replacement,
+    Alarm, AlarmKind, Claim, MemberId, Node, Observed, Pod, Problem, ProblemKind, Replacement,
 };
 use crate::cluster::plan::{Plan, Step, plan};
 use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
@@ -16,7 +15,7 @@ fn replacement(ordinal: u32, count: u32, why: &str) -> Replacement {
     Replacement { member_id: identity_of(ordinal).member_id, at: NOW, count, why: why.to_owned() }
 }
 
-fn removal(ordinal: u32, why: &str) -> Vec<Step> {
+pub fn removal(ordinal: u32, why: &str) -> Vec<Step> {
     vec![
         Step::Member(Ordinal(ordinal), MemberStep::RecordReplacement { replacement: replacement(ordinal, 1, why) }),
         Step::Member(
@@ -27,26 +26,26 @@ fn removal(ordinal: u32, why: &str) -> Vec<Step> {
 }
 
 /// The member's data is gone, and the gate has reported it.
-fn lose_data(observed: &mut Observed, ordinal: u32) {
+pub fn lose_data(observed: &mut Observed, ordinal: u32) {
     observed.etcd.answers.remove(&Ordinal(ordinal));
     let pod = observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap();
     pod.problem = Some(Problem::new(ProblemKind::DataLost, "refused: its data is gone"));
 }
 
-fn unhealthy_for(observed: &mut Observed, ordinal: u32, long: i64) {
+pub fn unhealthy_for(observed: &mut Observed, ordinal: u32, long: i64) {
     let id = identity_of(ordinal).member_id;
     observed.recorded.unhealthy_since.insert(id, NOW - seconds(long));
     observed.remembered.unhealthy_since.insert(id, NOW - seconds(long));
 }
 
 /// The member has not answered for so many seconds.
-fn stop_answering_for(observed: &mut Observed, ordinal: u32, long: i64) {
+pub fn stop_answering_for(observed: &mut Observed, ordinal: u32, long: i64) {
     observed.stop_answering(ordinal);
     unhealthy_for(observed, ordinal, long);
     observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().created = NOW - seconds(86400);
 }
 
-fn node_down_for(observed: &mut Observed, ordinal: u32, long: i64) {
+pub fn node_down_for(observed: &mut Observed, ordinal: u32, long: i64) {
     stop_answering_for(observed, ordinal, long);
     observed.objects.pods.get_mut(&Ordinal(ordinal)).unwrap().node =
         Some(Node { down_since: Some(NOW - seconds(long)), fenced: false });
@@ -194,130 +193,6 @@ fn a_replaced_member_gets_a_new_volume_and_then_joins() {
 }
 
 #[test]
-fn a_node_that_is_down_is_waited_for() {
-    let mut observed = cluster_of(3);
-    node_down_for(&mut observed, 1, 299);
-    assert_eq!(steps_of(&observed), []);
-    node_down_for(&mut observed, 1, 300);
-    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-    observed.wanted.replace_after = None;
-    assert_eq!(steps_of(&observed), [], "never, if the user does not want it");
-}
-
-#[test]
-fn ready_member_on_a_node_that_is_not_ready_is_left_alone() {
-    let mut observed = cluster_of(3);
-    node_down_for(&mut observed, 1, 10_000);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
-    assert_eq!(steps_of(&observed), [], "its kubelet reaches it, only the operator does not");
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = false;
-    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-}
-
-#[test]
-fn both_the_node_and_the_member_must_have_been_away_for_so_long() {
-    let mut observed = cluster_of(3);
-    node_down_for(&mut observed, 1, 1000);
-    unhealthy_for(&mut observed, 1, 10);
-    assert_eq!(steps_of(&observed), []);
-    node_down_for(&mut observed, 1, 1000);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node =
-        Some(Node { down_since: Some(NOW - seconds(10)), fenced: false });
-    assert_eq!(steps_of(&observed), []);
-}
-
-#[test]
-fn a_pod_on_a_node_that_is_down_goes_only_after_its_member() {
-    let mut observed = cluster_of(3);
-    node_down_for(&mut observed, 1, 400);
-    observed.leave_etcd(1);
-    let steps = steps_of(&observed);
-    assert!(
-        matches!(
-            steps[..],
-            [Step::Member(Ordinal(1), MemberStep::DeleteClaim), Step::Member(Ordinal(1), MemberStep::FencePod { .. })]
-        ),
-        "{steps:?}"
-    );
-    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().deleting = true;
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting = true;
-    assert!(
-        matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]),
-        "nobody else ends it"
-    );
-}
-
-#[test]
-fn a_member_on_a_fenced_node_moves_with_its_data() {
-    for has_quorum in [true, false] {
-        let mut observed = cluster_of(3);
-        node_down_for(&mut observed, 1, 10);
-        observed.objects.pods.get_mut(&Ordinal(1)).unwrap().node =
-            Some(Node { down_since: Some(NOW - seconds(10)), fenced: true });
-        if !has_quorum {
-            observed.lose_quorum();
-        }
-        assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
-        observed.objects.pods.remove(&Ordinal(1));
-        let steps = steps_of(&observed);
-        assert!(
-            matches!(&steps[..], [Step::Member(Ordinal(1), MemberStep::CreatePod { start })] if start.expected == kept(1)),
-            "{steps:?}"
-        );
-    }
-}
-
-#[test]
-fn a_volume_that_is_bound_to_a_node_that_is_down_is_given_up_with_it() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 400);
-    let no_node = Some(Problem::new(ProblemKind::NoNode, "pod not scheduled"));
-    observed
-        .objects
-        .pods
-        .insert(Ordinal(1), Pod { problem: no_node, node: None, ..observed.objects.pods[&Ordinal(1)].clone() });
-    assert_eq!(steps_of(&observed), [], "a new member would find no node either");
-    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node =
-        Some(Node { down_since: Some(NOW - seconds(400)), fenced: false });
-    assert_eq!(steps_of(&observed), removal(1, "its node is down"));
-    observed.objects.claims.get_mut(&Ordinal(1)).unwrap().node =
-        Some(Node { down_since: Some(NOW - seconds(5)), fenced: true });
-    assert_eq!(steps_of(&observed), removal(1, "its volume is on a node that is out of service"));
-}
-
-#[test]
-fn a_silent_member_is_restarted_once_and_then_replaced() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 149);
-    assert_eq!(steps_of(&observed), []);
-    stop_answering_for(&mut observed, 1, 150);
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-    stop_answering_for(&mut observed, 1, 500);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(299);
-    assert_eq!(steps_of(&observed), [], "it was started again");
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(300);
-    assert_eq!(steps_of(&observed), removal(1, "still not answering after a restart"));
-}
-
-#[test]
-fn silent_members_are_restarted_one_after_the_other() {
-    let mut observed = cluster_of(5);
-    stop_answering_for(&mut observed, 1, 400);
-    stop_answering_for(&mut observed, 2, 400);
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().created = NOW - seconds(10);
-    assert_eq!(steps_of(&observed), [], "the first is only just starting");
-}
-
-#[test]
-fn without_a_quorum_silent_pods_are_restarted_too() {
-    let mut observed = cluster_of(1);
-    stop_answering_for(&mut observed, 0, 400);
-    observed.etcd.membership = None;
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(0), MemberStep::RestartPod { .. })]));
-}
-
-#[test]
 fn problem_that_a_new_member_would_have_too_is_no_reason_to_replace() {
     let mut observed = cluster_of(3);
     stop_answering_for(&mut observed, 1, 10_000);
@@ -361,39 +236,6 @@ fn an_alarm_alone_is_no_proof() {
 }
 
 #[test]
-fn reported_outage_that_was_not_observed_does_not_count_against_a_member() {
-    let mut observed = cluster_of(3);
-    node_down_for(&mut observed, 1, 10_000);
-    observed.remembered.unhealthy_since.clear();
-    assert_eq!(steps_of(&observed), []);
-}
-
-#[test]
-fn member_that_its_node_reports_ready_is_left_alone() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 10_000);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
-    assert_eq!(steps_of(&observed), []);
-    // A member that answers, but can't serve linearizable reads, is unhealthy whatever the kubelet reports.
-    observed.answer(1);
-    observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-}
-
-#[test]
-fn ready_member_at_whose_address_another_cluster_answers_is_left_alone() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 10_000);
-    observed.answer(1);
-    observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().identity =
-        Identity { member_id: MemberId(7), cluster_id: ClusterId(0xbad) };
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
-    assert_eq!(steps_of(&observed), []);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = false;
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
-}
-
-#[test]
 fn finding_of_corruption_that_cannot_be_confirmed_keeps_nothing_else_from_being_done() {
     let mut no_pod = cluster_of(3);
     no_pod.remembered.differing.insert(identity_of(1).member_id);
@@ -429,41 +271,6 @@ fn corrupt_leader_hands_over_although_it_cannot_be_given_up_yet() {
     observed.stop_answering(4);
     let handover = Step::Member(Ordinal(0), MemberStep::MoveLeader { to: Ordinal(1), to_id: identity_of(1).member_id });
     assert_eq!(steps_of(&observed), [handover]);
-}
-
-#[test]
-fn a_pod_that_does_not_stop_is_given_up_with_its_member() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 400);
-    let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
-    (pod.deleting, pod.deleting_since) = (true, Some(NOW - seconds(299)));
-    assert_eq!(steps_of(&observed), []);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().deleting_since = Some(NOW - seconds(300));
-    assert_eq!(steps_of(&observed), removal(1, "its pod does not terminate"));
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().ready = true;
-    assert_eq!(steps_of(&observed), [], "its node finds it well: it may be only the operator that does not reach it");
-    observed.leave_etcd(1);
-    observed.objects.claims.remove(&Ordinal(1));
-    assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::FencePod { .. })]));
-}
-
-#[test]
-fn a_pod_that_has_not_begun_gets_more_time() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 899);
-    observed.objects.pods.get_mut(&Ordinal(1)).unwrap().began = false;
-    assert_eq!(steps_of(&observed), []);
-    unhealthy_for(&mut observed, 1, 900);
-    assert_eq!(steps_of(&observed), removal(1, "its pod does not start"));
-}
-
-#[test]
-fn a_member_that_is_being_defragmented_is_not_hung() {
-    let mut observed = cluster_of(3);
-    stop_answering_for(&mut observed, 1, 200);
-    observed.objects.peers.get_mut(&Ordinal(1)).unwrap().defragmented =
-        Some(Defragmentation { at: NOW - seconds(200), compacted: None });
-    assert_eq!(steps_of(&observed), []);
 }
 
 #[test]
