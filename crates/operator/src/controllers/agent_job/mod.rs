@@ -3,6 +3,7 @@
 //! `job` builds it; here it is observed, created and deleted. What its state means is decided in
 //! `etcd_operator_core::agent_job`.
 
+use crate::runtime::strict;
 mod job;
 
 use std::sync::Arc;
@@ -56,8 +57,7 @@ pub async fn create<K>(agent_job: &AgentJob, object: &K, context: &Context) -> R
 where
     K: Resource<DynamicType = ()>,
 {
-    let jobs: Api<Job> = Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default());
-    match jobs.create(&PostParams::default(), &agent_job.job(object)).await {
+    match strict::create(&context.client, &PostParams::default(), &agent_job.job(object)).await {
         Err(kube::Error::Api(answer)) if answer.code == 409 && answer.reason == "AlreadyExists" => Ok(()),
         created => created.map(drop).map_err(ApiError::doing(format!("creating the Job {:?}", agent_job.name))),
     }

@@ -13,6 +13,7 @@ use super::prune;
 use crate::controllers::context::Context;
 use crate::objects::owner_reference;
 use crate::runtime::api_errors::ApiError;
+use crate::runtime::strict;
 
 /// Executes the plan. Created EtcdBackups are added to the observation, so that the next plan includes them.
 pub async fn act(plan: &Plan, observation: &mut Observation, context: &Context) -> Result<(), ApiError> {
@@ -60,7 +61,7 @@ fn named<'a>(backups: &'a [EtcdBackup], names: &'a [String]) -> impl Iterator<It
 /// Creates the EtcdBackup of a time, unless it already exists, and returns it.
 async fn make(schedule: &EtcdBackupSchedule, begin: &Begin, context: &Context) -> Result<EtcdBackup, ApiError> {
     let backups: Api<EtcdBackup> = Api::namespaced(context.client.clone(), &schedule.namespace().unwrap_or_default());
-    match backups.create(&PostParams::default(), &backup_of(schedule, begin)).await {
+    match strict::create(&context.client, &PostParams::default(), &backup_of(schedule, begin)).await {
         Err(kube::Error::Api(answer)) if answer.code == 409 => {
             let doing = format!("making the EtcdBackup {:?}, whose name another one has", begin.name);
             let there = backups.get_opt(&begin.name).await.map_err(ApiError::doing(doing.clone()))?;

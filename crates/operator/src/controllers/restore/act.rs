@@ -2,13 +2,14 @@
 
 use etcd_operator_api::{EtcdCluster, EtcdRestore};
 use etcd_operator_core::restore::plan::{NotCreated, Plan, Step};
+use kube::ResourceExt;
 use kube::api::PostParams;
-use kube::{Api, ResourceExt};
 
 use super::job::{agent_job_of, name_of_check};
 use crate::controllers::agent_job;
 use crate::controllers::context::Context;
 use crate::runtime::api_errors::ApiError;
+use crate::runtime::strict;
 
 /// The inner error is an answer of the API server that the plan has to be made again for.
 pub async fn act(restore: &EtcdRestore, plan: &Plan, context: &Context) -> Result<Result<(), NotCreated>, ApiError> {
@@ -21,18 +22,13 @@ pub async fn act(restore: &EtcdRestore, plan: &Plan, context: &Context) -> Resul
             let (name, namespace) = (name_of_check(restore), restore.namespace().unwrap_or_default());
             agent_job::delete(&name, &namespace, uid.clone(), context).await.map(Ok)
         }
-        Some(Step::CreateCluster(cluster)) => create_cluster(restore, cluster, context).await,
+        Some(Step::CreateCluster(cluster)) => create_cluster(cluster, context).await,
         None => Ok(Ok(())),
     }
 }
 
-async fn create_cluster(
-    restore: &EtcdRestore,
-    cluster: &EtcdCluster,
-    context: &Context,
-) -> Result<Result<(), NotCreated>, ApiError> {
-    let clusters: Api<EtcdCluster> = Api::namespaced(context.client.clone(), &restore.namespace().unwrap_or_default());
-    match clusters.create(&PostParams::default(), cluster).await {
+async fn create_cluster(cluster: &EtcdCluster, context: &Context) -> Result<Result<(), NotCreated>, ApiError> {
+    match strict::create(&context.client, &PostParams::default(), cluster).await {
         Ok(_) => Ok(Ok(())),
         Err(kube::Error::Api(answer)) if answer.code == 409 => Ok(Err(NotCreated::Exists)),
         Err(kube::Error::Api(answer)) if answer.code == 422 || answer.code == 400 => {
