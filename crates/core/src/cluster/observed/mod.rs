@@ -148,7 +148,9 @@ impl Observed {
     /// The member that most others see as the leader.
     pub fn leader(&self) -> Option<MemberId> {
         let mut votes: BTreeMap<MemberId, usize> = BTreeMap::new();
-        for answer in self.etcd.answers.values().flatten() {
+        // Another cluster may answer at the address of a member.
+        let is_ours = |it: &&Answer| self.recorded.cluster_id.is_none_or(|ours| it.identity.cluster_id == ours);
+        for answer in self.etcd.answers.values().flatten().filter(is_ours) {
             if let Some(leader) = answer.leader {
                 *votes.entry(leader).or_default() += 1;
             }

@@ -49,6 +49,17 @@ fn corrupt_voter_is_removed_before_the_healthy_leader() {
     assert_eq!(steps_of(&observed).last(), Some(&remove(1)));
 }
 
+#[test]
+fn leader_is_not_taken_for_another_one_if_a_stranger_answers_at_an_address() {
+    let mut observed = shrinking(2, 1);
+    observed.lead(1);
+    let stranger = observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap();
+    stranger.identity = Identity { member_id: MemberId(0xf00), cluster_id: ClusterId(0xbad) };
+    stranger.leader = Some(MemberId(0xf00));
+    let steps = steps_of(&observed);
+    assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::RemoveMember { .. }))), "{steps:?}");
+}
+
 /// The corrupt one can't be replaced yet; and when it can, it gets its data from the others.
 #[test]
 fn voter_is_not_removed_if_only_corrupt_data_would_be_left() {
