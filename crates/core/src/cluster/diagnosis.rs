@@ -134,10 +134,14 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
     let since = known.get(&member_id).copied().unwrap_or(observed.now);
     let Some(pod) = observed.objects.pods.get(&ordinal) else { return Diagnosis::Blocked };
     // If the kubelet reports it ready, it may be unreachable only for the operator, or another cluster may answer only
-    // the operator. A node that is not ready is no proof: Kubernetes also marks the pods of one that no longer reports
-    // as not ready.
+    // the operator. A node that is not ready is no proof. But nobody withdraws that report if the kubelet first says that
+    // its node is not ready and then nothing more: it counts until Kubernetes evicts the pod.
+    let evicted = pod.deleting_since.filter(|_| pod.node.is_some_and(|node| node.down_since.is_some()));
     let answer = observed.etcd.answers.get(&ordinal).and_then(|answer| answer.as_ref().ok());
-    if pod.ready && answer.is_none_or(|answer| Some(answer.identity.cluster_id) != observed.recorded.cluster_id) {
+    if pod.ready
+        && evicted.is_none()
+        && answer.is_none_or(|answer| Some(answer.identity.cluster_id) != observed.recorded.cluster_id)
+    {
         return Diagnosis::Blocked;
     }
     let bound_to = observed.objects.claims.get(&ordinal).and_then(|claim| claim.node);
@@ -148,7 +152,8 @@ fn diagnose_unreachable(observed: &Observed, ordinal: Ordinal, member_id: Member
     {
         // A pod on a node that is out of service is force-deleted and recreated elsewhere, with its data if possible.
         let stuck_with_it = node.fenced && has(ProblemKind::NoNode);
-        return Diagnosis::NodeDown { since: since.max(down_since), fenced: stuck_with_it };
+        let evicted = evicted.filter(|_| pod.ready).unwrap_or(since);
+        return Diagnosis::NodeDown { since: since.max(down_since).max(evicted), fenced: stuck_with_it };
     }
     if pod.deleting {
         let overdue = pod.deleting_since.filter(|_| observed.etcd.membership.is_some());

@@ -259,6 +259,11 @@ pub fn check_removal(
     let away_for_long =
         world.away_since.get(&id).is_some_and(|since| world.now.duration_since(*since) >= REPLACE_AFTER)
             && !etcd.is_up(world, leaving);
+    // It was told to stop long ago, and its node does not say whether it did.
+    let is_evicted = world.api.pods.get(&ordinal).is_some_and(|pod| {
+        let is_down = pod.node.is_some_and(|node| world.api.nodes[node].down_since.is_some());
+        is_down && pod.deleting_since.is_some_and(|at| world.now.duration_since(at) >= REPLACE_AFTER)
+    });
     let out_of_service = claim.and_then(|claim| claim.chosen).is_some_and(|node| world.api.nodes[node].fenced);
     // An unreachable learner is removed for a voter that is needed more: its data is only a copy.
     let is_out_of_reach = |machine: &usize| world.hidden.contains(machine) || world.misrouted.contains(machine);
@@ -268,7 +273,7 @@ pub fn check_removal(
         .process_of(ordinal)
         .is_some_and(|it| it.version != world.api.cluster.wanted || it.template != world.api.cluster.template);
     let is_remade = world.storage == Storage::Ephemeral && outdated;
-    if keeps_its_data && !away_for_long && !out_of_service && !in_the_way && !is_remade {
+    if keeps_its_data && !away_for_long && !is_evicted && !out_of_service && !in_the_way && !is_remade {
         return Err(format!("c-{ordinal} is given up although it has its data and was not away for long"));
     }
     Ok(())

@@ -2,7 +2,9 @@
 
 use super::recovery::*;
 use super::support::*;
-use crate::cluster::observed::{ClusterId, Defragmentation, Identity, MemberId, Node, Pod, Problem, ProblemKind};
+use crate::cluster::observed::{
+    ClusterId, Defragmentation, Identity, MemberId, Node, Observed, Pod, Problem, ProblemKind,
+};
 use crate::cluster::plan::Step;
 use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
@@ -149,6 +151,20 @@ fn member_that_its_node_reports_ready_is_left_alone() {
     observed.answer(1);
     observed.etcd.answers.get_mut(&Ordinal(1)).unwrap().as_mut().unwrap().reads = false;
     assert!(matches!(steps_of(&observed)[..], [Step::Member(Ordinal(1), MemberStep::RestartPod { .. })]));
+}
+
+#[test]
+fn ready_member_that_is_evicted_from_a_node_that_is_not_ready_is_replaced_after_a_while() {
+    let mut observed = cluster_of(3);
+    node_down_for(&mut observed, 1, 10_000);
+    let evicted = |observed: &mut Observed, ago: i64| {
+        let pod = observed.objects.pods.get_mut(&Ordinal(1)).unwrap();
+        (pod.ready, pod.deleting, pod.deleting_since) = (true, true, Some(NOW - seconds(ago)));
+    };
+    evicted(&mut observed, 299);
+    assert_eq!(steps_of(&observed), [], "its kubelet may still stop it");
+    evicted(&mut observed, 300);
+    assert_eq!(steps_of(&observed), removal(1, "its node is down"), "nobody withdraws what a dead kubelet said last");
 }
 
 #[test]
