@@ -2,6 +2,8 @@
 //! membership; or what it waits for. It is called again after every change, so a plan never looks further ahead, and
 //! its execution may stop after any step.
 
+use std::collections::BTreeSet;
+
 use etcd_operator_api::{Pace, WaitReason};
 use jiff::SignedDuration;
 
@@ -50,18 +52,24 @@ pub fn plan(observed: &Observed) -> Plan {
 }
 
 /// A member that is about to be recreated or removed gets no pod first. Kubernetes may reject the pod, and a failed
-/// step for a member blocks the later steps for it.
+/// step for a member blocks the later steps for it. Nor is it recorded as started then: that relies on a pod that knows.
 fn without_obsolete_pods(plan: Plan) -> Plan {
-    let goes = |step: &Step| {
-        matches!(
-            step,
-            Step::Member(_, MemberStep::RecreatePeer { .. }) | Step::Member(_, MemberStep::RemoveMember { .. })
-        )
+    let goes = |step: &MemberStep| matches!(step, MemberStep::RecreatePeer { .. } | MemberStep::RemoveMember { .. });
+    let creates = |step: &MemberStep| matches!(step, MemberStep::CreatePod { .. });
+    let those = |is_one: &dyn Fn(&MemberStep) -> bool| -> BTreeSet<Ordinal> {
+        let of_members = plan.steps.iter().filter_map(|step| match step {
+            Step::Member(ordinal, step) if is_one(step) => Some(*ordinal),
+            _ => None,
+        });
+        of_members.collect()
     };
-    let going: Vec<Ordinal> = plan.steps.iter().filter(|step| goes(step)).filter_map(Step::ordinal).collect();
-    let is_obsolete =
-        |step: &Step| matches!(step, Step::Member(ordinal, MemberStep::CreatePod { .. }) if going.contains(ordinal));
-    Plan { steps: plan.steps.into_iter().filter(|step| !is_obsolete(step)).collect(), ..plan }
+    let obsolete = &those(&goes) & &those(&creates);
+    let is_obsolete = |step: &Step| {
+        let relies_on_the_pod =
+            |it: &MemberStep| creates(it) || matches!(it, MemberStep::RecordMember { started: true, .. });
+        matches!(step, Step::Member(ordinal, step) if obsolete.contains(ordinal) && relies_on_the_pod(step))
+    };
+    Plan { steps: plan.steps.iter().filter(|step| !is_obsolete(step)).cloned().collect(), waiting: plan.waiting }
 }
 
 /// Starts all initial members at once. The cluster is bootstrapped when a quorum of them answers.

@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::cluster::observed::{Claim, MemberId, Observed, Peer, Pod, Replacement};
 use crate::cluster::plan::{Model, Plan, Start, Step, plan};
+use crate::cluster::spec_diff::{SpecDiff, UpdateMethod};
 use crate::cluster::step::MemberStep;
 use crate::ordinal::Ordinal;
 
@@ -55,6 +56,21 @@ fn a_learner_whose_addition_was_never_confirmed_is_not_added_again() {
     ];
     assert_eq!(steps[..2], expected);
     assert!(!steps.iter().any(|step| matches!(step, Step::Member(_, MemberStep::AddLearner))), "{steps:?}");
+}
+
+/// Nobody told its pod yet that there must be data when it starts again.
+#[test]
+fn learner_that_is_removed_is_not_recorded_as_started_without_a_pod_that_knows() {
+    let mut observed = cluster_of(2);
+    observed.wanted.replicas = 3;
+    observed.join_as_running_learner(2);
+    observed.etcd.answers.remove(&Ordinal(2));
+    observed.objects.pods.remove(&Ordinal(2));
+    observed.objects.peers.get_mut(&Ordinal(2)).unwrap().started = false;
+    let change = SpecDiff { fields: vec!["spec.podTemplate".into()], method: UpdateMethod::Restart };
+    observed.objects.outdated.insert(Ordinal(2), change);
+    let steps = steps_of(&observed);
+    assert!(matches!(steps[..], [Step::Member(Ordinal(2), MemberStep::RemoveMember { .. })]), "{steps:?}");
 }
 
 #[test]
