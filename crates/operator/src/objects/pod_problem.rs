@@ -39,9 +39,11 @@ fn problem_of_container(container: &ContainerStatus) -> Option<Problem> {
 }
 
 /// Why the gate refused, or restoring a backup failed, and when. The gate runs in the container of etcd too; there its
-/// message is obsolete once etcd runs again, and what has another reason may as well be etcd's.
+/// message is obsolete once etcd runs again, and what has another reason may as well be etcd's. In its own container the
+/// last refusal holds while the gate checks again: a status that is written in that moment must not forget it.
 fn refusal_of(container: &ContainerStatus) -> Option<(Refusal, Option<Timestamp>)> {
-    let state = container.state.as_ref().filter(|state| state.running.is_none())?;
+    let is_checking_again = container.name == "gate";
+    let state = container.state.as_ref().filter(|state| state.running.is_none() || is_checking_again)?;
     let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref());
     let ended = state.terminated.as_ref().or(last).filter(|ended| ended.exit_code != 0)?;
     let message = ended.message.as_deref()?.trim();
@@ -108,6 +110,14 @@ mod tests {
             assert_eq!(problem(json!({"containerStatuses": [now]})), lost);
             assert_eq!(problem(json!({"containerStatuses": [container(name, waits.clone(), refusal)]})), lost);
         }
+    }
+
+    #[test]
+    fn refusal_holds_while_the_gate_checks_again_but_not_once_etcd_runs() {
+        let runs = json!({"running": {}});
+        let found = |name: &str| problem(json!({"containerStatuses": [container(name, runs.clone(), refusal())]}));
+        assert_eq!(found("gate"), Some((ProblemKind::DataLost, "refused: its data is gone".to_owned())));
+        assert_eq!(found("etcd"), None);
     }
 
     #[test]
